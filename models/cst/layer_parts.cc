@@ -1,5 +1,7 @@
 #include "models/cst/layer_parts.h"
 
+#include "models/ops/feed_forward.h"
+
 namespace longview::models {
 
 kernels::Source CstBoundary(const CstConfig& config, const CstLayer& layer) {

@@ -5,7 +5,8 @@
 #include "kernels/span/executor.h"
 #include "models/cst/config.h"
 #include "models/cst/weights.h"
-#include "models/ops/ops.h"
+#include "models/ops/backend.h"
+#include "models/ops/feed_forward.h"
 
 namespace longview::models {
 

@@ -15,10 +15,13 @@
 #include <vector>
 
 #include "models/cst/lm_layout.h"
+#include "models/cst/pool_slices.h"
 #include "models/cst/weights.h"
 #include "models/generation/strip_blocks.h"
 #include "models/generation/token_forward.h"
 #include "models/generation/token_model.h"
+#include "models/ops/cache_rows.h"
+#include "models/ops/states.h"
 
 namespace longview::models {
 
@@ -33,11 +36,11 @@ class CstLmPass final : public TokenForward {
   bool RepeatsEarlier(int layer) const override { return layer > 0; }
 
   absl::Status Append() override;
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
-  Rows Logits(Ops& ops, int64_t first, int64_t count) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
+  Rows Logits(Backend& backend, int64_t first, int64_t count) override;
   void End() override;
 
  private:
@@ -49,21 +52,21 @@ class CstLmPass final : public TokenForward {
   // Snapshots that sequences found in the cache go on with: their blocks are held until the end of
   // the step, which may give them away.
   void HoldSnapshots();
-  void StageCache(Ops& ops);
-  void StageStates(Ops& ops);
-  StatesRef StageUses(Ops& ops, std::span<const CstStateUse> uses,
+  void StageCache(Backend& backend);
+  void StageStates(Backend& backend);
+  StatesRef StageUses(Backend& backend, std::span<const CstStateUse> uses,
                       std::vector<kernels::StateRow>& rows) const;
 
   // Y_l of `from` to z.
-  void AttendTokens(Ops& ops, const CstLayer& layer, const Rows& from);
-  void AttendGroup(Ops& ops, const CstLayer& layer, int group) const;
+  void AttendTokens(Backend& backend, const CstLayer& layer, const Rows& from);
+  void AttendGroup(Backend& backend, const CstLayer& layer, int group) const;
   // Embeddings of the slices that end, their place among the pages, and their Y_g.
-  void AttendSlices(Ops& ops, const CstLayer& layer, const Rows& from);
+  void AttendSlices(Backend& backend, const CstLayer& layer, const Rows& from);
   // The slices' embeddings.
-  Rows PoolSlices(Ops& ops, const CstLayer& layer, const Rows& from) const;
+  Rows PoolSlices(Backend& backend, const CstLayer& layer, const Rows& from) const;
   // z = `from` + the Y_g of each row's slice.
-  void AddSlices(Ops& ops, const Rows& from) const;
-  void Finish(Ops& ops, int layer);
+  void AddSlices(Backend& backend, const Rows& from) const;
+  void Finish(Backend& backend, int layer);
 
   bool pre_norm() const { return config_.norms == NormPlace::kPre; }
   bool pools_linearly() const { return config_.slice_pooling == CstPooling::kLinear; }

@@ -4,6 +4,13 @@
 
 #include "kernels/span/band_planner.h"
 #include "models/cst/layer_parts.h"
+#include "models/cst/pool_slices.h"
+#include "models/ops/attend.h"
+#include "models/ops/embed.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
+#include "models/ops/residual.h"
 
 namespace longview::models {
 
@@ -59,42 +66,42 @@ void CstPass::ListRows() {
   }
 }
 
-void CstPass::Stage(Ops& ops) {
+void CstPass::Stage(Backend& backend) {
   ListRows();
-  token_plan_ = ops.Stage(plan_.tokens);
-  slice_plan_ = ops.Stage(plan_.slices);
-  slices_ref_ = ops.Stage(plan_.slice_list, batch_.roles());
-  slice_of_row_ref_ = ops.Stage(plan_.slice_of_row);
-  ids_ref_ = ops.Stage(ids_);
-  places_ref_ = ops.Stage(places_);
-  kinds_ref_ = ops.Stage(kinds_);
-  token_entries_ref_ = ops.Stage(token_entries_);
-  slice_entries_ref_ = ops.Stage(slice_entries_);
-  wanted_ref_ = ops.Stage(wanted_rows_);
-  pooled_places_ref_ = ops.Stage(pooled_places_);
-  pool_entries_ref_ = ops.Stage(pool_entries_);
+  token_plan_ = backend.Stage(plan_.tokens);
+  slice_plan_ = backend.Stage(plan_.slices);
+  slices_ref_ = StageSlices(backend, plan_.slice_list, batch_.roles());
+  slice_of_row_ref_ = backend.Stage(plan_.slice_of_row);
+  ids_ref_ = backend.Stage(ids_);
+  places_ref_ = backend.Stage(places_);
+  kinds_ref_ = backend.Stage(kinds_);
+  token_entries_ref_ = backend.Stage(token_entries_);
+  slice_entries_ref_ = backend.Stage(slice_entries_);
+  wanted_ref_ = backend.Stage(wanted_rows_);
+  pooled_places_ref_ = backend.Stage(pooled_places_);
+  pool_entries_ref_ = backend.Stage(pool_entries_);
 }
 
-void CstPass::Take(Ops& ops) {
+void CstPass::Take(Backend& backend) {
   using enum RowType;
-  using enum Ops::Tail;
-  x_ = ops.Take(rows(), width(), kFloat, kPanel);
-  input_ = ops.TakeInput(x_, config_.norms);
-  kept_ = ops.TakeKept(x_, wanted());
+  using enum Backend::Tail;
+  x_ = backend.Take(rows(), width(), kFloat, kPanel);
+  input_ = backend.TakeInput(x_, config_.norms);
+  kept_ = backend.TakeKept(x_, wanted());
   kept_input_ = input_.data == x_.data ? kept_ : input_;
   if (projects_embeddings()) {
-    sums_ = ops.Take(rows(), config_.embedding_width, kFloat);
-    embedded_ = ops.Take(rows(), config_.embedding_width, kCompute, kPanel);
+    sums_ = backend.Take(rows(), config_.embedding_width, kFloat);
+    embedded_ = backend.Take(rows(), config_.embedding_width, kCompute, kPanel);
   }
-  if (attends()) qkv_ = ops.Take(rows(), 3 * width(), kCompute, kPanel);
-  z_ = ops.Take(rows(), width(), kCompute, kPanel);
-  kept_z_ = ops.TakeKept(z_, wanted());
-  slice_input_ = ops.Take(slices(), width(), kCompute, kPanel);
+  if (attends()) qkv_ = backend.Take(rows(), 3 * width(), kCompute, kPanel);
+  z_ = backend.Take(rows(), width(), kCompute, kPanel);
+  kept_z_ = backend.TakeKept(z_, wanted());
+  slice_input_ = backend.Take(slices(), width(), kCompute, kPanel);
   if (pools_linearly()) {
-    slice_tokens_ = ops.Take(slices(), config_.slice * width(), kCompute, kPanel);
+    slice_tokens_ = backend.Take(slices(), config_.slice * width(), kCompute, kPanel);
   }
-  slice_qkv_ = ops.Take(slices(), 3 * width(), kCompute, kPanel);
-  slice_z_ = ops.Take(slices(), width(), kCompute);
+  slice_qkv_ = backend.Take(slices(), 3 * width(), kCompute, kPanel);
+  slice_z_ = backend.Take(slices(), width(), kCompute);
 }
 
 void CstPass::LeaveDropped(int layer) {
@@ -106,10 +113,10 @@ void CstPass::LeaveDropped(int layer) {
   MakePlan();
 }
 
-void CstPass::Embed(Ops& ops) {
+void CstPass::Embed(Backend& backend) {
   const Rows x = x_.First(rows()), input = input_.First(rows());
   const bool own_input = input.data != x.data;
-  EmbedArgs args;
+  ops::Embed args;
   args.words = &weights_.words;
   if (weights_.positions) args.positions = &weights_.positions;
   if (weights_.types) args.types = &weights_.types;
@@ -120,14 +127,14 @@ void CstPass::Embed(Ops& ops) {
   if (config_.embedding_norm) args.norm = &weights_.embedding_norm;
   args.x = projects_embeddings() ? sums_.First(rows()) : x;
   if (projects_embeddings()) args.input = embedded_.First(rows());
-  ops.Embed(args);
+  backend.Run(args);
   if (projects_embeddings()) {
-    ops.Project(weights_.embedding_project, embedded_.First(rows()), x);
+    backend.Run(ops::Project{weights_.embedding_project, embedded_.First(rows()), x});
   }
   if (pre_norm()) {
-    ops.Residual(x, {}, &weights_.layers[0].attention_norm, NormPlace::kPre, input);
+    backend.Run(ops::Residual{x, {}, &weights_.layers[0].attention_norm, NormPlace::kPre, input});
   } else if (own_input) {
-    ops.Narrow(x, input);
+    backend.Run(ops::Narrow{x, input});
   }
 }
 
@@ -140,78 +147,82 @@ kernels::Source CstPass::HeadsSourceOf(const Rows& qkv) const {
                      config_.heads);
 }
 
-void CstPass::MixTokens(Ops& ops, const CstLayer& layer, const Rows& from) {
-  if (!attends()) return ops.MixSlices(layer.mixer, from, slices_ref_, z_.First(rows()));
-  ops.ProjectPlaces(layer.token_project, &layer.token_bias, token_entries_ref_, from,
-                    qkv_.First(rows()));
+void CstPass::MixTokens(Backend& backend, const CstLayer& layer, const Rows& from) {
+  if (!attends()) {
+    return backend.Run(ops::MixSlices{layer.mixer, from, slices_ref_, z_.First(rows())});
+  }
+  backend.Run(ops::ProjectPlaces{layer.token_project, &layer.token_bias, token_entries_ref_, from,
+                                 qkv_.First(rows())});
   std::vector<kernels::Source> sources = {HeadsSourceOf(qkv_)};
   if (layer.boundary_keys.rows() > 0) sources.push_back(CstBoundary(config_, layer));
   const kernels::Table places = CstKeyPlaces(config_, layer);
   kernels::Call call = HeadsCallOf(qkv_, z_);
   call.sources = sources;
   if (config_.relative_keys()) call.tables = {&places, 1};
-  ops.Attend(token_plan_, call);
+  backend.Run(ops::Attend{token_plan_, call});
 }
 
-void CstPass::AttendSlices(Ops& ops, const CstLayer& layer, const Rows& from) {
+void CstPass::AttendSlices(Backend& backend, const CstLayer& layer, const Rows& from) {
   const Rows input = slice_input_.First(slices());
   if (pools_linearly()) {
     // A slice's tokens end to end through a linear; masked and absent ones are zeros, and a slice
     // without visible ones has not even the bias.
     const Rows tokens = slice_tokens_.First(slices());
-    ops.Clear(tokens);
-    ops.Scatter(from, pooled_places_ref_, tokens.Split(config_.slice));
-    ops.ProjectPlaces(layer.pool, nullptr, pool_entries_ref_, tokens, input);
+    backend.Run(ops::Clear{tokens});
+    backend.Run(ops::Scatter{from, pooled_places_ref_, tokens.Split(config_.slice)});
+    backend.Run(ops::ProjectPlaces{layer.pool, nullptr, pool_entries_ref_, tokens, input});
   } else {
     const bool largest = config_.slice_pooling == CstPooling::kMax;
-    ops.PoolSlices(from, slices_ref_,
-                   largest ? kernels::SlicePooling::kMax : kernels::SlicePooling::kMean, input);
+    backend.Run(ops::PoolSlices{
+        from, slices_ref_, largest ? kernels::SlicePooling::kMax : kernels::SlicePooling::kMean,
+        input});
   }
-  ops.ProjectPlaces(layer.slice_project(), &layer.slice_bias, slice_entries_ref_, input,
-                    slice_qkv_.First(slices()));
+  backend.Run(ops::ProjectPlaces{layer.slice_project(), &layer.slice_bias, slice_entries_ref_,
+                                 input, slice_qkv_.First(slices())});
   const kernels::Source sources[] = {HeadsSourceOf(slice_qkv_)};
   kernels::Call call = HeadsCallOf(slice_qkv_, slice_z_);
   call.sources = sources;
-  ops.Attend(slice_plan_, call);
+  backend.Run(ops::Attend{slice_plan_, call});
 }
 
-void CstPass::Attend(Ops& ops, const CstLayer& layer) {
+void CstPass::Attend(Backend& backend, const CstLayer& layer) {
   const Rows input = input_.First(rows()), z = z_.First(rows());
   const Rows added = slice_z_.First(slices());
   switch (config_.order) {
     case CstOrder::kComposition:
-      MixTokens(ops, layer, input);
-      AttendSlices(ops, layer, z);
+      MixTokens(backend, layer, input);
+      AttendSlices(backend, layer, z);
       break;
     case CstOrder::kParallel:
-      AttendSlices(ops, layer, input);
-      MixTokens(ops, layer, input);
+      AttendSlices(backend, layer, input);
+      MixTokens(backend, layer, input);
       break;
     case CstOrder::kGlobalFirst:
-      AttendSlices(ops, layer, input);
-      ops.AddRows(input, added, slice_of_row_ref_, z);
-      MixTokens(ops, layer, z);
+      AttendSlices(backend, layer, input);
+      backend.Run(ops::AddRows{input, added, slice_of_row_ref_, z});
+      MixTokens(backend, layer, z);
       break;
   }
-  ops.AddRows(z, added, slice_of_row_ref_, z);
+  backend.Run(ops::AddRows{z, added, slice_of_row_ref_, z});
 }
 
-void CstPass::Finish(Ops& ops, int layer) {
+void CstPass::Finish(Backend& backend, int layer) {
   const bool last = layer + 1 == config_.layers;
   BlockWeights block = CstBlock(config_, weights_, layer);
   if (last && config_.final_norm) block.last = &weights_.norm;
   if (!last) {
-    return ops.FeedForward(block, {x_.First(rows()), input_.First(rows()), z_.First(rows())});
+    return backend.Run(
+        ops::FeedForward{block, {x_.First(rows()), input_.First(rows()), z_.First(rows())}});
   }
-  ops.Keep(x_, wanted_ref_, kept_);
-  ops.Keep(z_, wanted_ref_, kept_z_);
-  ops.FeedForward(block,
-                  {kept_.First(wanted()), kept_input_.First(wanted()), kept_z_.First(wanted())});
+  backend.Run(ops::Keep{x_, wanted_ref_, kept_});
+  backend.Run(ops::Keep{z_, wanted_ref_, kept_z_});
+  backend.Run(ops::FeedForward{
+      block, {kept_.First(wanted()), kept_input_.First(wanted()), kept_z_.First(wanted())}});
 }
 
-void CstPass::Layer(Ops& ops, int layer) {
-  Attend(ops, weights_.layers[static_cast<size_t>(layer)]);
-  Finish(ops, layer);
+void CstPass::Layer(Backend& backend, int layer) {
+  Attend(backend, weights_.layers[static_cast<size_t>(layer)]);
+  Finish(backend, layer);
 }
 
 }  // namespace longview::models

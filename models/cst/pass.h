@@ -19,6 +19,7 @@
 
 #include "models/cst/config.h"
 #include "models/cst/plan.h"
+#include "models/cst/pool_slices.h"
 #include "models/cst/weights.h"
 #include "models/encoder/pass.h"
 
@@ -31,10 +32,10 @@ class CstPass final : public EncoderPass {
           int tile_rows);
 
   int layers() const override { return config_.layers; }
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
 
   Rows Wanted() const override { return kept_.First(wanted()); }
   int64_t FirstWanted(int place) const override { return wanted_offsets_[place]; }
@@ -47,12 +48,12 @@ class CstPass final : public EncoderPass {
   void ListRows();
 
   // Y_g and Y_l to z, in the model's order.
-  void Attend(Ops& ops, const CstLayer& layer);
+  void Attend(Backend& backend, const CstLayer& layer);
   // Y_l of `from` [rows, D] to z. `from` may be z.
-  void MixTokens(Ops& ops, const CstLayer& layer, const Rows& from);
+  void MixTokens(Backend& backend, const CstLayer& layer, const Rows& from);
   // S of `from`, and Y_g.
-  void AttendSlices(Ops& ops, const CstLayer& layer, const Rows& from);
-  void Finish(Ops& ops, int layer);
+  void AttendSlices(Backend& backend, const CstLayer& layer, const Rows& from);
+  void Finish(Backend& backend, int layer);
 
   // Attention of rows of [3D] to rows of [3D].
   kernels::Call HeadsCallOf(const Rows& qkv, const Rows& out) const;

@@ -14,8 +14,9 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/cst/config.h"
+#include "models/cst/mix_slices.h"
 #include "models/dense/layer.h"
-#include "models/ops/ops.h"
+#include "models/ops/backend.h"
 #include "models/ops/weight_placer.h"
 
 namespace longview::models {

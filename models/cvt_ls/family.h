@@ -21,8 +21,8 @@ struct CvtForward {
 
   static absl::Status CheckDevice(const CvtConfig& config, const std::string& origin,
                                   const std::string& device);
-  static std::unique_ptr<VisionPass> MakePass(const CvtContext& context,
-                                              std::span<const VisionPicture> pictures, bool) {
+  static std::unique_ptr<Forward> MakePass(const CvtContext& context,
+                                           std::span<const VisionPicture> pictures, bool) {
     return std::make_unique<CvtPass>(context, pictures);
   }
   static std::vector<FeatureMap> MapsOf(const CvtConfig& config, ImageSize picture);

@@ -1,5 +1,10 @@
 #include "models/cvt_ls/pass.h"
 
+#include "models/cvt_ls/norm_rows.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/long_short.h"
+#include "models/ops/residual.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -87,20 +92,20 @@ StagedPass::EmbedWeights CvtPass::EmbedOf(size_t stage) const {
           &context_.weights->class_row};
 }
 
-void CvtPass::StageLists(Ops& ops, MapOps& maps, size_t index) {
+void CvtPass::StageLists(Backend& backend, size_t index) {
   PlannedStage& stage = stages_[index];
-  stage.neighbours_ref = maps.Stage(stage.neighbours);
+  stage.neighbours_ref = StageNeighbours(backend, stage.neighbours);
   stage.lists.clear();
   for (const LongShortBand& band : stage.bands) {
     LongShortLists& lists = stage.lists.emplace_back();
-    if (!band.is_large()) lists = StageLongShort(ops, *band.whole, band.whole->tokens);
+    if (!band.is_large()) lists = StageLongShort(backend, *band.whole, band.whole->tokens);
   }
 }
 
 // Convolutions read a map row above and below what a slice loads.
-void CvtPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
+void CvtPass::CarveStage(Backend& backend, size_t index, Carver& carver) {
   PlannedStage& stage = stages_[index];
-  stage.memory = CarveLongShort(maps, ops.compute(),
+  stage.memory = CarveLongShort(backend, context_,
                                 {.pattern = stage.pattern,
                                  .bands = stage.bands,
                                  .one_product = false,
@@ -109,10 +114,10 @@ void CvtPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
                                 carver);
 }
 
-void CvtPass::RunBlock(Ops& ops, MapOps& maps, size_t index, int block) {
+void CvtPass::RunBlock(Backend& backend, size_t index, int block) {
   const PlannedStage& stage = stages_[index];
-  const At at = {ops, maps, index, block};
-  if (block == 0) maps.ClearTail(stage.memory.normed);
+  const At at = {backend, index, block};
+  if (block == 0) backend.ClearTail(stage.memory.normed);
   for (size_t band = 0; band < stage.bands.size(); ++band) {
     if (stage.bands[band].is_large()) {
       RunLarge(at, stage.bands[band]);
@@ -123,20 +128,16 @@ void CvtPass::RunBlock(Ops& ops, MapOps& maps, size_t index, int block) {
 }
 
 void CvtPass::Norm(const At& at, int64_t first, int64_t count) const {
-  at.ops.Residual(x(at.stage).From(first).First(count), {}, &BlockOf(at).attention_norm,
-                  NormPlace::kPre, stages_[at.stage].memory.normed.First(count));
+  at.backend.Run(ops::Residual{x(at.stage).From(first).First(count),
+                               {},
+                               &BlockOf(at).attention_norm,
+                               NormPlace::kPre,
+                               stages_[at.stage].memory.normed.First(count)});
 }
 
-ConvolveArgs CvtPass::Convolution(const At& at, const Separable& layer, const Rows& from,
-                                  int64_t from0, int64_t first, const Rows& out) const {
-  ConvolveArgs args;
-  args.maps = stages_[at.stage].neighbours_ref;
-  args.layer = &layer;
-  args.from = from;
-  args.from0 = from0;
-  args.first = first;
-  args.out = out;
-  return args;
+ops::Convolve CvtPass::Convolution(const At& at, const Separable& layer, const Rows& from,
+                                   int64_t from0, int64_t first, const Rows& out) const {
+  return {stages_[at.stage].neighbours_ref, layer, from, from0, first, out};
 }
 
 void CvtPass::Project(const At& at, int64_t normed0, int64_t first,
@@ -144,9 +145,9 @@ void CvtPass::Project(const At& at, int64_t normed0, int64_t first,
   const PlannedStage& stage = stages_[at.stage];
   const CvtBlock& block = BlockOf(at);
   const auto project = [&](const Separable& layer, const Rows& to) {
-    ConvolveArgs args = Convolution(at, layer, stage.memory.normed, normed0, first, to);
-    args.copies_globals = stage.pattern.class_tokens > 0 && !context_.config->class_pointwise;
-    at.maps.Convolve(args);
+    ops::Convolve convolve = Convolution(at, layer, stage.memory.normed, normed0, first, to);
+    convolve.copies_globals = stage.pattern.class_tokens > 0 && !context_.config->class_pointwise;
+    at.backend.Run(convolve);
   };
   if (out.q) project(block.query, out.q);
   project(block.key, out.keys);
@@ -156,8 +157,8 @@ void CvtPass::Project(const At& at, int64_t normed0, int64_t first,
 // After the scores may have been read off the keys as they were.
 void CvtPass::NormTokens(const At& at, const LongShortRows& rows) const {
   if (!context_.config->dual_norm) return;
-  at.maps.NormRows(rows.keys, BlockOf(at).token_norm);
-  at.maps.NormRows(rows.values, BlockOf(at).token_norm);
+  at.backend.Run(ops::NormRows{rows.keys, BlockOf(at).token_norm});
+  at.backend.Run(ops::NormRows{rows.values, BlockOf(at).token_norm});
 }
 
 // Where all images are one band, what follows attention leaves LN(x) for the next block.
@@ -176,7 +177,7 @@ void CvtPass::RunWhole(const At& at, size_t index) const {
   if (stage.pattern.ranks > 0) {
     const Rows& from = config.landmarks_from_keys ? rows.keys : memory.normed;
     const auto score = [&](const Separable& layer, const Rows& scores) {
-      at.maps.Convolve(Convolution(at, layer, from, band.row0, band.row0, scores));
+      at.backend.Run(Convolution(at, layer, from, band.row0, band.row0, scores));
     };
     score(block.landmarks, rows.scores);
     if (!config.shared_landmarks) {
@@ -184,8 +185,8 @@ void CvtPass::RunWhole(const At& at, size_t index) const {
     }
   }
   NormTokens(at, rows);
-  AttendLongShort(at.ops, stage.pattern, stage.lists[index], band.rows, memory, LandmarkNorm(at),
-                  {});
+  AttendLongShort(at.backend, stage.pattern, stage.lists[index], band.rows, memory,
+                  LandmarkNorm(at), {});
   FeedForward(at, band, memory.normed);
 }
 
@@ -202,8 +203,8 @@ struct CvtPass::LargeRows final : LargeMapRows {
     const CvtBlock& block = pass.BlockOf(at);
     const int64_t normed0 = NormAround(begin, end);
     const auto score = [&](const Separable& layer, const Rows& scores) {
-      at.maps.Convolve(pass.Convolution(at, layer, memory.normed, normed0, local0 + begin,
-                                        scores.From(begin).First(end - begin)));
+      at.backend.Run(pass.Convolution(at, layer, memory.normed, normed0, local0 + begin,
+                                      scores.From(begin).First(end - begin)));
     };
     score(block.landmarks, memory.scores);
     if (memory.sliced_values.count > 0) score(block.value_landmarks, memory.sliced_values);
@@ -243,7 +244,7 @@ struct CvtPass::LargeRows final : LargeMapRows {
 void CvtPass::RunLarge(const At& at, const LongShortBand& band) const {
   const PlannedStage& stage = stages_[at.stage];
   const LargeRows rows(*this, at, band);
-  at.maps.AttendLargeMap(LargeMapOf(stage.pattern, band, stage.memory, LandmarkNorm(at), rows));
+  at.backend.Run(LargeMapOf(stage.pattern, band, stage.memory, LandmarkNorm(at), rows));
   FeedForward(at, band, stage.memory.outputs);
 }
 
@@ -258,9 +259,9 @@ void CvtPass::FeedForward(const At& at, const LongShortBand& band, const Rows& z
   weights.activation = context_.config->activation;
   weights.norms = NormPlace::kPre;
   if (!last && stages_[at.stage].bands.size() == 1 && !band.is_large()) {
-    weights.after_layer = &BlockOf({at.ops, at.maps, at.stage, at.block + 1}).attention_norm;
+    weights.after_layer = &BlockOf({at.backend, at.stage, at.block + 1}).attention_norm;
   }
-  FeedForwardInParts(at.ops, weights, x(at.stage).From(band.row0).First(band.rows), z);
+  FeedForwardInParts(at.backend, weights, x(at.stage).From(band.row0).First(band.rows), z);
 }
 
 }  // namespace longview::models

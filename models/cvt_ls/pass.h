@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "models/cvt_ls/config.h"
+#include "models/cvt_ls/convolve.h"
 #include "models/cvt_ls/weights.h"
+#include "models/ops/long_short.h"
 #include "models/vision/context.h"
 #include "models/vision/long_short_map.h"
 #include "models/vision/staged_pass.h"
@@ -39,25 +41,24 @@ class CvtPass final : public StagedPass {
   };
   // A block that runs.
   struct At {
-    Ops& ops;
-    MapOps& maps;
+    Backend& backend;
     size_t stage;
     int block;
   };
   struct LargeRows;
 
   EmbedWeights EmbedOf(size_t stage) const override;
-  void StageLists(Ops& ops, MapOps& maps, size_t stage) override;
-  void CarveStage(Ops& ops, MapOps& maps, size_t stage, Carver& carver) override;
-  void RunBlock(Ops& ops, MapOps& maps, size_t stage, int block) override;
+  void StageLists(Backend& backend, size_t stage) override;
+  void CarveStage(Backend& backend, size_t stage, Carver& carver) override;
+  void RunBlock(Backend& backend, size_t stage, int block) override;
 
   PlannedStage PlanStage(size_t stage, std::span<const ImageSize> maps) const;
 
   // LN(x) of rows [first, first + count) of the batch, to the front of normed.
   void Norm(const At& at, int64_t first, int64_t count) const;
   // `layer` over rows of the batch from `first` on; `from` are those from `from0` on.
-  ConvolveArgs Convolution(const At& at, const Separable& layer, const Rows& from, int64_t from0,
-                           int64_t first, const Rows& out) const;
+  ops::Convolve Convolution(const At& at, const Separable& layer, const Rows& from, int64_t from0,
+                            int64_t first, const Rows& out) const;
   // Projections of LN(x), whose first row is the batch's `normed0`; queries where they are given.
   void Project(const At& at, int64_t normed0, int64_t first, const LongShortRows& out) const;
   void NormTokens(const At& at, const LongShortRows& rows) const;

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/cvt_ls/config.h"
+#include "models/cvt_ls/convolve.h"
 #include "models/dense/layer.h"
-#include "models/ops/map_ops.h"
 #include "models/ops/weight_placer.h"
 #include "models/vision/backbone.h"
 

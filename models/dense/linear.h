@@ -1,9 +1,9 @@
 // The one place for linear layers: y = x . W^T, packed once, run in panels of fixed rows.
 //
 // Libraries choose their inner loops by the number of rows, so the bits of a row would depend
-// on who shares its batch. Here every product runs on 16, 64 or 256 rows (the last panel is
-// padded by rows that are never read), on one pack made without a batch size, and only those
-// sizes are used whose rows were found to have equal bits when the weight was loaded
+// on who shares its batch. Here every product runs on one of three numbers of rows (the last
+// panel is padded by rows that are never read), on one pack made without a batch size, and only
+// those sizes are used whose rows were found to have equal bits when the weight was loaded
 // (PanelSizes). Biases and activations belong to the caller's row-wise epilogue (rowwise.h),
 // which works on a panel while it is still in cache.
 #pragma once

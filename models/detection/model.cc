@@ -15,7 +15,7 @@
 #include "models/detection/run.h"
 #include "models/detection/weights.h"
 #include "models/device/device.h"
-#include "models/encoder/best_rates.h"
+#include "models/forward/calibrate.h"
 #include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
@@ -176,8 +176,7 @@ class DetectorModel final : public Model {
   mutable TeamChoice teams_;
 };
 
-// The very first run pays for code generation. A picture of half the usual side has the rates of a
-// whole one.
+// A picture of half the usual side has the rates of a whole one.
 absl::Status DetectorModel::WarmUp() {
   if (!directory_->serving.warmup) return absl::OkStatus();
   constexpr int kSide = 384;
@@ -191,18 +190,19 @@ absl::Status DetectorModel::WarmUp() {
   const absl::StatusOr<std::unique_ptr<DetectionItem>> item = PrepareDetection(front_, request);
   if (!item.ok()) return item.status();
   const EncoderWork work = DetectionWork(parts_, **item);
-  for (int i = best_.empty() ? 0 : 1; i < 2; ++i) {
+  const auto time = [&](EncoderTimes* sums) -> absl::StatusOr<double> {
     DetectionTimes times;
     const Item* const items[] = {item->get()};
     const double start = ComputeClock();
     DetectionRun run(parts_, items, scratch_, nullptr, &times);
     RunToEnd(run);
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
-    const double seconds = ComputeClock() - start;
-    if (i == 1) best_.Add(work, times.work.parts, work, seconds);
-  }
-  rates_ = best_.rates();
-  return absl::OkStatus();
+    *sums = times.work.parts;
+    return ComputeClock() - start;
+  };
+  const absl::StatusOr<EncoderRates> rates = Calibrate({work, time}, nullptr, best_);
+  if (rates.ok()) rates_ = *rates;
+  return rates.status();
 }
 
 }  // namespace

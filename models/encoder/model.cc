@@ -8,7 +8,6 @@
 #include "models/architecture.h"
 #include "models/dense/compute_choice.h"
 #include "models/device/device_compute.h"
-#include "models/encoder/best_rates.h"
 #include "models/encoder/chunk_plan.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/info.h"
@@ -16,6 +15,7 @@
 #include "models/encoder/run.h"
 #include "models/encoder/seated_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
+#include "models/forward/calibrate.h"
 #include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
@@ -146,7 +146,8 @@ class EncoderModel final : public Model, public Tokenizing {
 
  private:
   TextListing listing() const { return {front_.tokenizer, front_.codec, std::nullopt}; }
-  EncoderWork WorkOfItem(const EncoderItem& item) const;
+  // Heads and modules included.
+  EncoderCost Count(const EncoderItem& item) const;
   Cost CostOf(const EncoderItem& item) const;
   // A typical document of the task: random-free ids, the task's defaults.
   absl::StatusOr<std::unique_ptr<EncoderItem>> MakeItem(int tokens) const;
@@ -165,23 +166,22 @@ class EncoderModel final : public Model, public Tokenizing {
   mutable TeamChoice teams_;
 };
 
-EncoderWork EncoderModel::WorkOfItem(const EncoderItem& item) const {
-  EncoderWork total;
-  for (const EncoderSequence& sequence : item.sequences) total += encoder_->WorkOf(sequence);
-  const EncoderFacts& facts = encoder_->facts();
-  total.linear += static_cast<double>(LogitFloats(facts, item)) * facts.width;
-  total += sentence_.WorkOf(item);
-  return total;
+EncoderCost EncoderModel::Count(const EncoderItem& item) const {
+  std::vector<const EncoderSequence*> sequences;
+  for (const EncoderSequence& sequence : item.sequences) sequences.push_back(&sequence);
+  EncoderCost cost = encoder_->CostOf(sequences);
+  const auto logits = static_cast<size_t>(LogitFloats(encoder_->facts(), item));
+  cost.work.linear += static_cast<double>(logits) * encoder_->facts().width;
+  cost.work += sentence_.WorkOf(item);
+  cost.workspace_bytes += logits * sizeof(float) + sentence_.WorkspaceBytes(item);
+  return cost;
 }
 
 Cost EncoderModel::CostOf(const EncoderItem& item) const {
-  std::vector<const EncoderSequence*> sequences;
-  for (const EncoderSequence& sequence : item.sequences) sequences.push_back(&sequence);
+  const EncoderCost counted = Count(item);
   Cost cost;
-  cost.seconds = rates_.Seconds(WorkOfItem(item));
-  cost.workspace_bytes = static_cast<double>(encoder_->WorkspaceBytes(sequences)) +
-                         4.0 * static_cast<double>(LogitFloats(encoder_->facts(), item)) +
-                         static_cast<double>(sentence_.WorkspaceBytes(item));
+  cost.seconds = rates_.Seconds(counted.work);
+  cost.workspace_bytes = static_cast<double>(counted.workspace_bytes);
   return cost;
 }
 
@@ -230,8 +230,7 @@ absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, EncoderTimes*
   return ComputeClock() - start;
 }
 
-// Rates from a document long enough to fill panels and windows; what a short one takes beyond its
-// operations is the fixed price of a run. The very first run of each pays for code generation.
+// From a document long enough to fill panels and windows, and a short one.
 absl::Status EncoderModel::WarmUp() {
   if (!directory_->serving.warmup) return absl::OkStatus();
   constexpr int kLong = 768, kShort = 16;
@@ -239,16 +238,13 @@ absl::Status EncoderModel::WarmUp() {
   if (!item.ok()) return item.status();
   const auto brief = MakeItem(std::min(front_.max_tokens, kShort));
   if (!brief.ok()) return brief.status();
-  for (int run = best_.empty() ? 0 : 1; run < 2; ++run) {
-    EncoderTimes times;
-    absl::StatusOr<double> seconds = Time(**item, &times);
-    if (!seconds.ok()) return seconds.status();
-    seconds = Time(**brief, nullptr);
-    if (!seconds.ok()) return seconds.status();
-    if (run == 1) best_.Add(WorkOfItem(**item), times, WorkOfItem(**brief), *seconds);
-  }
-  rates_ = best_.rates();
-  return absl::OkStatus();
+  const auto time_long = [&](EncoderTimes* times) { return Time(**item, times); };
+  const auto time_short = [&](EncoderTimes* times) { return Time(**brief, times); };
+  const SampleRun large = {Count(**item).work, time_long};
+  const SampleRun small = {Count(**brief).work, time_short};
+  const absl::StatusOr<EncoderRates> rates = Calibrate(large, &small, best_);
+  if (rates.ok()) rates_ = *rates;
+  return rates.status();
 }
 
 }  // namespace

@@ -1,15 +1,13 @@
-// A forward of a text encoder over a ragged batch, written once for every backend.
-//
-// A pass plans when it is made: which rows there are and who sees whom. Then the backend has it
-// stage its lists, take its buffers and run its layers; the same instance may be staged again after
+// A forward of a text encoder over a ragged batch. The same instance may be staged again after
 // sequences left.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "models/encoder/ragged_batch.h"
-#include "models/ops/ops.h"
+#include "models/forward/forward.h"
 
 namespace longview::models {
 
@@ -21,20 +19,12 @@ struct ExtraRowsView {
 // Gives those of a sequence by its number in the batch.
 using ExtraOf = absl::FunctionRef<ExtraRowsView(int sequence)>;
 
-// Used by one thread.
-class EncoderPass {
+class EncoderPass : public Forward {
  public:
   using Sequences = RaggedBatch::Sequences;
 
-  virtual ~EncoderPass() = default;
-
-  // ---- In this order ----
-  virtual int layers() const = 0;  // At least 1.
-  virtual void Stage(Ops& ops) = 0;
-  virtual void Take(Ops& ops) = 0;
-  // Embeddings, and what the first layer reads.
-  virtual void Embed(Ops& ops) = 0;
-  virtual void Layer(Ops& ops, int layer) = 0;
+  // The wanted rows, then the extra ones.
+  std::vector<Rows> Results() const final { return {Wanted(), Extra()}; }
 
   // ---- After the last layer, fp32 ----
   // The wanted rows of all sequences, in their order.
@@ -53,8 +43,5 @@ class EncoderPass {
   // (none before layer 0), and in the plans, which are staged anew.
   virtual void LeaveDropped(int layer) = 0;
 };
-
-// Runs the pass on a fresh `count`, which then holds its need and work.
-void CountPass(EncoderPass& pass, Ops& count);
 
 }  // namespace longview::models

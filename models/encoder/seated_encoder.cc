@@ -1,6 +1,5 @@
 #include "models/encoder/seated_encoder.h"
 
-#include <array>
 #include <optional>
 #include <string>
 #include <utility>
@@ -8,8 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/device/device_admission.h"
+#include "models/encoder/host_pass.h"
 #include "models/encoder/model.h"
-#include "models/encoder/pass_batch.h"
+#include "models/forward/forward_part.h"
 
 namespace longview::models {
 namespace {
@@ -83,7 +83,7 @@ class DeviceBatch final : public EncoderBatch, private DeviceItems {
   std::unique_ptr<DevicePart> Plan(std::span<const int> items) const override {
     std::vector<const EncoderSequence*> sequences;
     for (const int item : items) sequences.push_back(sequences_[item]);
-    return std::make_unique<DevicePassPart>(
+    return std::make_unique<ForwardPart>(
         family_.MakePass(seat_.compute, sequences, kernels::cuda::kDeviceTileRows), *seat_.device,
         seat_.compute);
   }
@@ -107,13 +107,6 @@ class DeviceBatch final : public EncoderBatch, private DeviceItems {
   DeviceRun run_;
 };
 
-HostCount Counted(const EncoderFamily& family, const ComputeContext& context,
-                  SeatedEncoder::Sequences sequences) {
-  HostCount count(context);
-  CountPass(*family.MakePass(context.compute, sequences, context.tile_rows()), count);
-  return count;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SeatedEncoder>> SeatedEncoder::OnHost(
@@ -134,7 +127,7 @@ absl::StatusOr<std::unique_ptr<SeatedEncoder>> SeatedEncoder::OnDevice(
   const int tokens = MostTokens(directory, family->facts().max_tokens);
   const DeviceRunBytes longest = family->LongestBytes(tokens, [&](Sequences sequences) {
     auto pass = family->MakePass(compute, sequences, kernels::cuda::kDeviceTileRows);
-    return DevicePassPart(std::move(pass), *device, compute).most_bytes();
+    return ForwardPart(std::move(pass), *device, compute).most_bytes();
   });
   const size_t bytes = store.bytes();
   const DeviceNeed need = {static_cast<double>(bytes), static_cast<double>(longest.device()),
@@ -166,21 +159,15 @@ std::unique_ptr<EncoderBatch> SeatedEncoder::Begin(Sequences sequences, ScratchK
   return std::make_unique<DeviceBatch>(*family_, pool_, seat_, *workspace_, sequences, times);
 }
 
-size_t SeatedEncoder::WorkspaceBytes(Sequences sequences) const {
-  if (!workspace_) {
-    const OpsNeed need = Counted(*family_, context_, sequences).need();
-    return need.memory() + need.transient;
-  }
+EncoderCost SeatedEncoder::CostOf(Sequences sequences) const {
+  const auto pass = family_->MakePass(context_.compute, sequences, context_.tile_rows());
+  const ForwardCount count = CountOnHost(*pass, context_);
+  if (!workspace_) return {count.work, count.need.memory() + count.need.transient};
   int64_t rows = 0;
   for (const EncoderSequence* sequence : sequences) {
     rows += static_cast<int64_t>(sequence->wanted.size()) + family_->ExtraRows(*sequence);
   }
-  return static_cast<size_t>(rows * facts().width) * sizeof(float);
-}
-
-EncoderWork SeatedEncoder::WorkOf(const EncoderSequence& sequence) const {
-  const std::array<const EncoderSequence*, 1> one = {&sequence};
-  return Counted(*family_, context_, one).work();
+  return {count.work, static_cast<size_t>(rows * facts().width) * sizeof(float)};
 }
 
 }  // namespace longview::models

@@ -37,6 +37,14 @@ class EncoderBatch {
   virtual std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const = 0;
 };
 
+// The cost of a batch of sequences.
+struct EncoderCost {
+  EncoderWork work;
+  // Exact, beside weights and logits. On a device: of the rows that come back, since its memory was
+  // taken at load.
+  size_t workspace_bytes = 0;
+};
+
 // Thread-safe but for Begin, which belongs to the executor's thread.
 class SeatedEncoder {
  public:
@@ -62,10 +70,8 @@ class SeatedEncoder {
   std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
                                       EncoderTimes* times) const;
 
-  // Exact bytes that a batch of these sequences uses beside weights and logits. On a device: of the
-  // rows that come back, since its memory was taken at load.
-  size_t WorkspaceBytes(Sequences sequences) const;
-  EncoderWork WorkOf(const EncoderSequence& sequence) const;
+  // By counting their forward once.
+  EncoderCost CostOf(Sequences sequences) const;
 
  private:
   SeatedEncoder(std::unique_ptr<EncoderFamily> family, Compute compute)

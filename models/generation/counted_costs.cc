@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "models/generation/host_token_pass.h"
-#include "models/ops/device_ops.h"
 
 namespace longview::models {
 
@@ -32,15 +31,9 @@ EncoderWork CountedCosts::WorkOf(int64_t start, int64_t tokens) const {
   runs[0].start = start;
   runs[0].wanted = tokens;
   const std::unique_ptr<TokenForward> forward = make_(std::move(runs), tokens);
-  const auto count = [&](CountOps&& ops) {
-    forward->Stage(ops);
-    forward->Take(ops);
-    forward->Embed(ops);
-    for (int layer = 0; layer < forward->layers(); ++layer) forward->Layer(ops, layer);
-    return ops.work();
-  };
-  return terms_.host != nullptr ? count(HostCount(*terms_.host))
-                                : count(DeviceCount(terms_.compute));
+  const ForwardCount count = terms_.host != nullptr ? CountOnHost(*forward, *terms_.host)
+                                                    : CountOnDevice(*forward, terms_.compute);
+  return count.work;
 }
 
 double CountedCosts::AttentionWork(int64_t t) const {

@@ -57,8 +57,8 @@ std::vector<TokenRun> DecodingRuns(int64_t end, std::span<const int32_t> ids) {
   return runs;
 }
 
-OpsNeed CountOnDevice(TokenForward& forward, Compute compute, bool rounds = false) {
-  DeviceCount count(compute, rounds);
+ForwardNeed CountOnDevice(TokenForward& forward, Compute compute, bool rounds = false) {
+  DeviceBackend count(compute, rounds);
   CountForward(forward, kDeviceLogitRows, count);
   return count.need();
 }
@@ -75,8 +75,8 @@ DeviceTokenNeed MostTokenNeed(Compute compute, const DeviceTokenTexts& texts, Ma
   for (const int end : ends) {
     const std::unique_ptr<TokenForward> forward =
         make(LargestRuns(std::min(end, texts.max_tokens), longest, ids));
-    const OpsNeed need = CountOnDevice(*forward, compute);
-    const OpsNeed decoding =
+    const ForwardNeed need = CountOnDevice(*forward, compute);
+    const ForwardNeed decoding =
         CountOnDevice(*make(DecodingRuns(std::min(end, texts.max_tokens), ids)), compute, true);
     most.lists = std::max({most.lists, need.lists, decoding.lists});
     most.buffers = std::max({most.buffers, need.memory(), decoding.memory()});
@@ -131,7 +131,7 @@ absl::Status DeviceTokenPass::Begin() {
   need_ = CountOnDevice(*forward_, ops_.compute());
   if (!fits()) throw DeviceError(device_.name() + ": a pass is too large");
   if (need_.panels || timed_ || std::ssize(wanted_) > kDeviceLogitRows) return absl::OkStatus();
-  const OpsNeed exact = std::exchange(need_, CountOnDevice(*forward_, ops_.compute(), true));
+  const ForwardNeed exact = std::exchange(need_, CountOnDevice(*forward_, ops_.compute(), true));
   recorded_ = fits();
   if (recorded_) {
     ops_.RoundPlans();
@@ -160,10 +160,10 @@ Rows DeviceTokenPass::RunRecorded() {
   sizes_.insert(sizes_.end(),
                 {static_cast<int64_t>(need_.buffers), static_cast<int64_t>(need_.scratch),
                  std::ssize(forward_->runs()), wanted});
-  const auto run = [&](Ops& ops) {
-    forward_->Embed(ops);
-    for (int layer = 0; layer < forward_->layers(); ++layer) forward_->Layer(ops, layer);
-    return wanted > 0 ? forward_->Logits(ops, 0, wanted) : Rows();
+  const auto run = [&](Backend& backend) {
+    forward_->Embed(backend);
+    for (int layer = 0; layer < forward_->layers(); ++layer) forward_->Layer(backend, layer);
+    return wanted > 0 ? forward_->Logits(backend, 0, wanted) : Rows();
   };
   std::exception_ptr thrown;  // A recording is ended before it goes on.
   const auto hand_over = [&]() -> kernels::cuda::Status {
@@ -180,7 +180,7 @@ Rows DeviceTokenPass::RunRecorded() {
   if (thrown) std::rethrow_exception(thrown);
   device_.Check(status, "a recorded pass");
   // Where the logits are: what is counted is not run.
-  DeviceCount count(ops_.compute());
+  DeviceBackend count(ops_.compute());
   return wanted > 0 ? forward_->Logits(count, 0, wanted) : Rows();
 }
 

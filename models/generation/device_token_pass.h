@@ -24,7 +24,7 @@
 #include "models/generation/device_token_results.h"
 #include "models/generation/pass_step.h"
 #include "models/generation/token_forward.h"
-#include "models/ops/device_ops.h"
+#include "models/ops/device_backend.h"
 
 namespace longview::models {
 
@@ -126,8 +126,8 @@ class DeviceTokenPass final : public TokenPass {
   DeviceTokenWorkspace& workspace_;
   const bool timed_;
   const DeviceTimer timer_;
-  DeviceOps ops_;
-  OpsNeed need_;
+  DeviceBackend ops_;
+  ForwardNeed need_;
   bool recorded_ = false;          // The pass is a recording. Set by Begin.
   kernels::cuda::GraphKey sizes_;  // Its key.
   std::vector<WantedRow> wanted_;

@@ -6,15 +6,15 @@
 namespace longview::models {
 namespace {
 
-OpsNeed CountOnHost(TokenForward& forward, const ComputeContext& context) {
-  HostCount count(context);
+ForwardNeed NeedOnHost(TokenForward& forward, const ComputeContext& context) {
+  HostBackend count(context);
   CountForward(forward, forward.wanted(), count);
   return count.need();
 }
 
 }  // namespace
 
-void CountForward(TokenForward& forward, int64_t logit_rows, Ops& count) {
+void CountForward(TokenForward& forward, int64_t logit_rows, Backend& count) {
   forward.Stage(count);
   forward.Take(count);
   forward.Embed(count);
@@ -28,27 +28,23 @@ void CountForward(TokenForward& forward, int64_t logit_rows, Ops& count) {
 HostTokenPass::HostTokenPass(std::unique_ptr<TokenForward> forward, const ComputeContext& context,
                              ScratchKeeper& scratch, EncoderTimes* times)
     : forward_(std::move(forward)),
-      need_(CountOnHost(*forward_, context)),
-      scratch_(scratch, need_.memory()),
-      ops_(context, need_, scratch_.data(), times) {}
+      runner_(*forward_, NeedOnHost(*forward_, context), context, scratch, times) {}
 
 double HostTokenPass::WorkspaceBytes(TokenForward& forward, const ComputeContext& context) {
-  const OpsNeed need = CountOnHost(forward, context);
+  const ForwardNeed need = NeedOnHost(forward, context);
   return static_cast<double>(need.memory() + need.transient);
 }
 
 absl::Status HostTokenPass::Begin() {
   if (absl::Status status = forward_->Append(); !status.ok()) return status;
-  forward_->Stage(ops_);
-  forward_->Take(ops_);
+  runner_.Begin();
   return absl::OkStatus();
 }
 
 bool HostTokenPass::Advance() {
-  if (layer_ == 0) forward_->Embed(ops_);
-  forward_->Layer(ops_, layer_);
-  if (++layer_ < forward_->layers()) return true;
-  if (const int64_t wanted = forward_->wanted(); wanted > 0) forward_->Logits(ops_, 0, wanted);
+  if (runner_.Advance()) return true;
+  const int64_t wanted = forward_->wanted();
+  if (wanted > 0) forward_->Logits(runner_.backend(), 0, wanted);
   forward_->End();
   return false;
 }

@@ -3,11 +3,9 @@
 
 #include <memory>
 
-#include "models/dense/scratch_keeper.h"
+#include "models/forward/host_runner.h"
 #include "models/generation/pass_step.h"
 #include "models/generation/token_forward.h"
-#include "models/layers/compute_context.h"
-#include "models/ops/host_ops.h"
 
 namespace longview::models {
 
@@ -27,10 +25,7 @@ class HostTokenPass final : public TokenPass {
 
  private:
   const std::unique_ptr<TokenForward> forward_;
-  const OpsNeed need_;
-  ScratchLoan scratch_;
-  HostOps ops_;
-  int layer_ = 0;
+  HostRunner runner_;
 };
 
 }  // namespace longview::models

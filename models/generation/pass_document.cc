@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cache/cache_step.h"
-#include "models/encoder/pass_batch.h"
+#include "models/forward/forward_part.h"
 
 namespace longview::models {
 namespace {
@@ -43,21 +43,18 @@ PassDocument::Need PassDocument::NeedOf(const SourceContext& context,
   const auto states = static_cast<double>(StateBytesOf(context, document));
   if (context.seat != nullptr) {
     // A device's memory was taken when the model loaded; what is left comes back.
-    DeviceCount count(context.frame->compute);
-    CountPass(*forward, count);
-    return {kept, states, count.work()};
+    return {kept, states, CountOnDevice(*forward, context.frame->compute).work};
   }
-  HostCount count(*context.host);
-  CountPass(*forward, count);
-  const SourceNeed need = model.HostNeed(*context.host, whole, count.need());
+  const ForwardCount count = CountOnHost(*forward, *context.host);
+  const SourceNeed need = model.HostNeed(*context.host, whole, count.need);
   return {kept + static_cast<double>(need.held) + states, static_cast<double>(need.workspace),
-          count.work()};
+          count.work};
 }
 
 DeviceRunBytes PassDocument::MostBytes(const SourceContext& context) {
   return context.model->MostBytes([&](EncoderPass::Sequences document) {
     auto forward = context.model->Forward(*context.frame, document, nullptr, true);
-    return DevicePassPart(std::move(forward), context.seat->device(), context.frame->compute)
+    return ForwardPart(std::move(forward), context.seat->device(), context.frame->compute)
         .most_bytes();
   });
 }
@@ -116,7 +113,7 @@ std::string PassDocument::NameOf(int) const {
 
 std::unique_ptr<DevicePart> PassDocument::Plan(std::span<const int>) const {
   const std::array<const EncoderSequence*, 1> one = {&document_};
-  return std::make_unique<DevicePassPart>(
+  return std::make_unique<ForwardPart>(
       context_.model->Forward(*context_.frame, one, &kept_, wants_states_), context_.seat->device(),
       context_.frame->compute);
 }

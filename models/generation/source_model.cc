@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "models/encoder/host_pass.h"
 #include "models/encoder/longest_document.h"
-#include "models/encoder/pass_batch.h"
 
 namespace longview::models {
 namespace {
@@ -50,7 +50,7 @@ DeviceRunBytes SourceModel::MostBytes(
 }
 
 SourceNeed SourceModel::HostNeed(const ComputeContext&, const EncoderSequence&,
-                                 const OpsNeed& forward) const {
+                                 const ForwardNeed& forward) const {
   return {static_cast<int64_t>(forward.memory()), static_cast<int64_t>(forward.transient)};
 }
 

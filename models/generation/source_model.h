@@ -13,7 +13,6 @@
 #include "models/encoder/rules.h"
 #include "models/generation/token_model.h"
 #include "models/layers/stopwatch.h"
-#include "models/ops/count_ops.h"
 
 namespace longview::models {
 
@@ -77,7 +76,7 @@ class SourceModel {
 
   // How the host reads it: by default the forward, layer by layer. `forward`: the forward's need.
   virtual SourceNeed HostNeed(const ComputeContext& host, const EncoderSequence& document,
-                              const OpsNeed& forward) const;
+                              const ForwardNeed& forward) const;
   virtual std::unique_ptr<SourceReader> Read(const SourceReading& what) const;
 };
 

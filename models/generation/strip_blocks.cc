@@ -1,5 +1,7 @@
 #include "models/generation/strip_blocks.h"
 
+#include "models/ops/cache_rows.h"
+
 #include <algorithm>
 
 namespace longview::models {
@@ -37,9 +39,9 @@ void StripBlocks::List(const kernels::CacheStep* step, const kernels::CacheShape
   listed_.assign(static_cast<size_t>(rows), kernels::CachePlace());
 }
 
-void StripBlocks::Stage(Ops& ops, const kernels::ProjectionCache* cache) {
-  blocks_ref_ = ops.StageBlocks(blocks_, offsets_);
-  places_ref_ = ops.StagePlaces(cache, listed_);
+void StripBlocks::Stage(Backend& backend, const kernels::ProjectionCache* cache) {
+  blocks_ref_ = StageBlocks(backend, blocks_, offsets_);
+  places_ref_ = StagePlaces(backend, cache, listed_);
 }
 
 }  // namespace longview::models

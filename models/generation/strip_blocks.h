@@ -8,7 +8,8 @@
 
 #include "kernels/cache/cache_step.h"
 #include "models/generation/token_run.h"
-#include "models/ops/ops.h"
+#include "models/ops/backend.h"
+#include "models/ops/cache_rows.h"
 
 namespace longview::models {
 
@@ -18,7 +19,7 @@ class StripBlocks {
   void List(const kernels::CacheStep* step, const kernels::CacheShape& shape, int strip,
             const RunGroup& group, std::span<const TokenRun> runs);
   // `cache` may be null where the forward is counted.
-  void Stage(Ops& ops, const kernels::ProjectionCache* cache);
+  void Stage(Backend& backend, const kernels::ProjectionCache* cache);
 
   // Once staged.
   const BlocksRef& blocks() const { return blocks_ref_; }

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
-#include "models/ops/host_ops.h"
+#include "models/ops/cache_rows.h"
+#include "models/ops/host_backend.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
+#include "models/ops/residual.h"
 
 namespace longview::models {
 
@@ -34,25 +38,27 @@ DocumentKeys::DocumentKeys(const LedConfig& config, const LedWeights& weights,
   }
 }
 
-void DocumentKeys::Stage(Ops& ops) {
-  rows_ref_ = ops.Stage(rows_);
-  places_ref_ = ops.StagePlaces(cache_, places_);
+void DocumentKeys::Stage(Backend& backend) {
+  rows_ref_ = backend.Stage(rows_);
+  places_ref_ = StagePlaces(backend, cache_, places_);
 }
 
-void DocumentKeys::Take(Ops& ops) {
+void DocumentKeys::Take(Backend& backend) {
   const auto count = static_cast<int64_t>(rows_.size());
   const int64_t width = config_.width;
-  kept_ = ops.Take(count, width, RowType::kCompute, Ops::Tail::kPanel);
-  products_ = ops.Take(count, 2 * width, RowType::kCompute, Ops::Tail::kWritten);
+  kept_ = backend.Take(count, width, RowType::kCompute, Backend::Tail::kPanel);
+  products_ = backend.Take(count, 2 * width, RowType::kCompute, Backend::Tail::kWritten);
 }
 
-void DocumentKeys::Store(Ops& ops, const Rows& states) const {
+void DocumentKeys::Store(Backend& backend, const Rows& states) const {
   const int64_t width = config_.width;
-  ops.Gather(states, rows_ref_, kept_);
+  backend.Run(ops::Gather{states, rows_ref_, kept_});
   for (int layer = 0; layer < config_.layers(); ++layer) {
-    ops.Project(weights_[static_cast<size_t>(layer)], kept_, products_);
-    ops.Store({cache_, 0, layer, config_.heads}, products_.Columns(0, width),
-              products_.Columns(width, width), places_ref_);
+    backend.Run(ops::Project{weights_[static_cast<size_t>(layer)], kept_, products_});
+    backend.Run(ops::Store{{cache_, 0, layer, config_.heads},
+                           products_.Columns(0, width),
+                           products_.Columns(width, width),
+                           places_ref_});
   }
 }
 
@@ -63,22 +69,22 @@ LedDocumentPass::LedDocumentPass(const LedConfig& config, const LedWeights& weig
       encoder_(config.encoder, weights.encoder, frame.compute, document, frame.tile_rows),
       keys_(config, weights, frame, *document[0], kept, 0, document[0]->tokens()) {}
 
-void LedDocumentPass::Stage(Ops& ops) {
-  encoder_.Stage(ops);
-  keys_.Stage(ops);
+void LedDocumentPass::Stage(Backend& backend) {
+  encoder_.Stage(backend);
+  keys_.Stage(backend);
 }
 
-void LedDocumentPass::Take(Ops& ops) {
-  encoder_.Take(ops);
+void LedDocumentPass::Take(Backend& backend) {
+  encoder_.Take(backend);
   const Rows wanted = encoder_.Wanted();
-  states_ = ops.Take(wanted.count, wanted.width, RowType::kCompute);
-  keys_.Take(ops);
+  states_ = backend.Take(wanted.count, wanted.width, RowType::kCompute);
+  keys_.Take(backend);
 }
 
-void LedDocumentPass::Layer(Ops& ops, int layer) {
-  if (layer < encoder_.layers()) return encoder_.Layer(ops, layer);
-  ops.Narrow(encoder_.Wanted(), states_);
-  keys_.Store(ops, states_);
+void LedDocumentPass::Layer(Backend& backend, int layer) {
+  if (layer < encoder_.layers()) return encoder_.Layer(backend, layer);
+  backend.Run(ops::Narrow{encoder_.Wanted(), states_});
+  keys_.Store(backend, states_);
 }
 
 LedReader::LedReader(const LedConfig& config, const LedWeights& weights, const SourceReading& what)
@@ -95,7 +101,7 @@ int64_t LedReader::held_bytes() const {
 SourceNeed LedReader::NeedOf(const LedConfig& config, const LedWeights& weights,
                              const ComputeContext& host, const EncoderSequence& document) {
   const LongformerContext context(config.encoder, weights.encoder, host.compute, *host.pool);
-  HostCount count(host);
+  HostBackend count(host);
   DocumentKeys keys(config, weights, {}, document, nullptr, 0, document.tokens());
   keys.Stage(count);
   keys.Take(count);
@@ -123,16 +129,16 @@ void LedReader::Take(int64_t first, int64_t count, const float* x, const std::by
   rows.count = count;
   rows.width = rows.stride = width;
   rows.element = ElementBytes(context_.compute);
-  const auto store = [&](Ops& ops) {
-    keys.Stage(ops);
-    keys.Take(ops);
-    keys.Store(ops, rows);
+  const auto store = [&](Backend& backend) {
+    keys.Stage(backend);
+    keys.Take(backend);
+    keys.Store(backend, rows);
   };
-  HostCount counted(context_);
+  HostBackend counted(context_);
   store(counted);
   const ScratchLoan loan(what_.scratch, counted.need().memory());
-  HostOps ops(context_, counted.need(), loan.data(), what_.times);
-  store(ops);
+  HostBackend backend(context_, counted.need(), loan.data(), what_.times);
+  store(backend);
 }
 
 }  // namespace longview::models

@@ -16,6 +16,7 @@
 #include "models/led/weights.h"
 #include "models/longformer/pass.h"
 #include "models/longformer/piecewise_encoder.h"
+#include "models/ops/cache_rows.h"
 
 namespace longview::models {
 
@@ -33,10 +34,10 @@ class DocumentKeys {
                int64_t count);
 
   bool empty() const { return rows_.empty(); }
-  void Stage(Ops& ops);
-  void Take(Ops& ops);
+  void Stage(Backend& backend);
+  void Take(Backend& backend);
   // states: T [rows, H].
-  void Store(Ops& ops, const Rows& states) const;
+  void Store(Backend& backend, const Rows& states) const;
 
  private:
   const StackConfig& config_;
@@ -57,10 +58,10 @@ class LedDocumentPass final : public EncoderPass {
                   Sequences document, const kernels::CacheSequence* kept, bool brings_states);
 
   int layers() const override { return encoder_.layers() + 1; }
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override { encoder_.Embed(ops); }
-  void Layer(Ops& ops, int layer) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override { encoder_.Embed(backend); }
+  void Layer(Backend& backend, int layer) override;
 
   Rows Wanted() const override { return brings_states_ ? encoder_.Wanted() : Rows(); }
   int64_t FirstWanted(int place) const override { return encoder_.FirstWanted(place); }

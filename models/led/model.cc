@@ -53,7 +53,7 @@ class LedSource final : public SourceModel {
     return most;
   }
   SourceNeed HostNeed(const ComputeContext& host, const EncoderSequence& document,
-                      const OpsNeed&) const override {
+                      const ForwardNeed&) const override {
     return LedReader::NeedOf(config_, weights_, host, document);
   }
   std::unique_ptr<SourceReader> Read(const SourceReading& what) const override {

@@ -1,10 +1,15 @@
 #include "models/longformer/layer.h"
 
+#include "models/ops/attend.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
+
 #include <algorithm>
 
 namespace longview::models {
 
-void StageLayer(Ops& ops, std::span<const uint8_t> roles, StagedLayer& layer) {
+void StageLayer(Backend& backend, std::span<const uint8_t> roles, StagedLayer& layer) {
   layer.folded_row_list.clear();
   layer.folded_out_list.clear();
   layer.unfolded_row_list.clear();
@@ -21,17 +26,18 @@ void StageLayer(Ops& ops, std::span<const uint8_t> roles, StagedLayer& layer) {
   for (const GlobalGroup& group : layer.host.folded_groups) {
     layer.fold_groups.push_back({group.row0, group.tokens, group.first, group.count});
   }
-  layer.band = ops.Stage(layer.host.band);
-  layer.full = ops.Stage(layer.host.full);
-  layer.local_rows = ops.Stage(layer.host.local_rows);
-  layer.query_rows = ops.Stage(layer.host.query_rows);
-  layer.out_rows = ops.Stage(layer.host.out_rows);
-  layer.unfolded_rows = ops.Stage(layer.unfolded_row_list);
-  layer.unfolded_outs = ops.Stage(layer.unfolded_out_list);
-  layer.folds = ops.Stage(layer.fold_groups, layer.folded_row_list, layer.folded_out_list, roles);
+  layer.band = backend.Stage(layer.host.band);
+  layer.full = backend.Stage(layer.host.full);
+  layer.local_rows = backend.Stage(layer.host.local_rows);
+  layer.query_rows = backend.Stage(layer.host.query_rows);
+  layer.out_rows = backend.Stage(layer.host.out_rows);
+  layer.unfolded_rows = backend.Stage(layer.unfolded_row_list);
+  layer.unfolded_outs = backend.Stage(layer.unfolded_out_list);
+  layer.folds =
+      StageFolds(backend, layer.fold_groups, layer.folded_row_list, layer.folded_out_list, roles);
 }
 
-void TakeGlobalRows(Ops& ops, const LongformerConfig& config,
+void TakeGlobalRows(Backend& backend, const LongformerConfig& config,
                     std::span<const StagedLayer* const> layers, LongformerRows& rows) {
   int64_t globals = 0, keys = 0;
   for (const StagedLayer* layer : layers) {
@@ -40,68 +46,63 @@ void TakeGlobalRows(Ops& ops, const LongformerConfig& config,
   }
   if (globals == 0) return;
   using enum RowType;
-  using enum Ops::Tail;
-  rows.global_inputs = ops.Take(globals, config.width, kCompute, kPanel);
-  rows.global_queries = ops.Take(globals, config.width, kCompute, kPanel);
-  rows.global_out = ops.Take(globals, config.width, kCompute);
-  if (keys > 0) rows.global_keys = ops.Take(keys, 2 * int64_t{config.width}, kCompute, kPanel);
+  using enum Backend::Tail;
+  rows.global_inputs = backend.Take(globals, config.width, kCompute, kPanel);
+  rows.global_queries = backend.Take(globals, config.width, kCompute, kPanel);
+  rows.global_out = backend.Take(globals, config.width, kCompute);
+  if (keys > 0) rows.global_keys = backend.Take(keys, 2 * int64_t{config.width}, kCompute, kPanel);
 }
 
-void LongformerLayerRun::Project(Ops& ops, const Rows& input, const Rows& qkv) const {
-  ops.Project(weights_.qkv, input, qkv);
+void LongformerLayerRun::Project(Backend& backend, const Rows& input, const Rows& qkv) const {
+  backend.Run(ops::Project{weights_.qkv, input, qkv});
 }
 
-void LongformerLayerRun::ProjectGlobalKeys(Ops& ops, int64_t row0, int64_t tokens,
+void LongformerLayerRun::ProjectGlobalKeys(Backend& backend, int64_t row0, int64_t tokens,
                                            int64_t key_row0) const {
-  ops.Project(weights_.key_value_global, rows_.input.From(row0).First(tokens),
-              rows_.global_keys.From(key_row0).First(tokens));
+  backend.Run(ops::Project{weights_.key_value_global, rows_.input.From(row0).First(tokens),
+                           rows_.global_keys.From(key_row0).First(tokens)});
 }
 
-void LongformerLayerRun::AttendLocal(Ops& ops, const StagedLayer& plan, const Rows& queries) const {
+void LongformerLayerRun::AttendLocal(Backend& backend, const StagedLayer& plan,
+                                     const Rows& queries) const {
   const std::vector<kernels::Source> sources(
       plan.host.band.sources.size(),
       HeadsSource(compute_, rows_.qkv.Columns(width(), width()),
                   rows_.qkv.Columns(2 * width(), width()), config_.heads));
   kernels::Call call = HeadsCall(compute_, queries, rows_.z, config_.heads);
   call.sources = sources;
-  ops.Attend(plan.band, call);
+  backend.Run(ops::Attend{plan.band, call});
 }
 
-void LongformerLayerRun::AttendFolded(Ops& ops, const StagedLayer& plan, const Rows& folded) const {
-  FoldedArgs args;
-  args.folds = plan.folds;
-  args.heads = config_.heads;
-  args.query = &weights_.query_global;
-  args.key_value = &weights_.key_value_global;
-  args.keys = &weights_.key_global;
-  args.values = &weights_.value_global;
-  args.x = rows_.x;
-  args.input = rows_.input;
-  args.out = folded;
-  ops.AttendFolded(args);
+void LongformerLayerRun::AttendFolded(Backend& backend, const StagedLayer& plan,
+                                      const Rows& folded) const {
+  backend.Run(ops::AttendFolded{plan.folds, config_.heads, weights_.query_global,
+                                weights_.key_value_global, weights_.key_global,
+                                weights_.value_global, rows_.x, rows_.input, folded});
 }
 
-void LongformerLayerRun::AttendUnfolded(Ops& ops, const StagedLayer& plan) const {
+void LongformerLayerRun::AttendUnfolded(Backend& backend, const StagedLayer& plan) const {
   const int64_t count = plan.unfolded_rows.count;
   if (count == 0) return;
   const Rows inputs = rows_.global_inputs.First(count);
   const Rows queries = rows_.global_queries.First(count), out = rows_.global_out.First(count);
-  ops.Gather(rows_.input, plan.unfolded_rows, inputs);
-  ops.Project(weights_.query_global, inputs, queries);
+  backend.Run(ops::Gather{rows_.input, plan.unfolded_rows, inputs});
+  backend.Run(ops::Project{weights_.query_global, inputs, queries});
   // A panel's tail runs into the next group's keys, which come later.
   for (const GlobalGroup& group : plan.host.unfolded_groups) {
-    ProjectGlobalKeys(ops, group.row0, group.tokens, group.key_row0);
+    ProjectGlobalKeys(backend, group.row0, group.tokens, group.key_row0);
   }
   const kernels::Source keys[] = {HeadsSource(compute_, rows_.global_keys.Columns(0, width()),
                                               rows_.global_keys.Columns(width(), width()),
                                               config_.heads)};
   kernels::Call call = HeadsCall(compute_, queries, out, config_.heads);
   call.sources = keys;
-  ops.Attend(plan.full, call);
-  ops.Scatter(out, plan.unfolded_outs, rows_.z);
+  backend.Run(ops::Attend{plan.full, call});
+  backend.Run(ops::Scatter{out, plan.unfolded_outs, rows_.z});
 }
 
-void LongformerLayerRun::Finish(Ops& ops, const Rows& x, const Rows& input, const Rows& z) const {
+void LongformerLayerRun::Finish(Backend& backend, const Rows& x, const Rows& input,
+                                const Rows& z) const {
   BlockWeights block;
   block.out = &weights_.out;
   block.after_attention = &weights_.attention_norm;
@@ -109,7 +110,7 @@ void LongformerLayerRun::Finish(Ops& ops, const Rows& x, const Rows& input, cons
   block.contract = &weights_.contract;
   block.after_layer = &weights_.output_norm;
   block.activation = config_.activation;
-  ops.FeedForward(block, {x, input, z});
+  backend.Run(ops::FeedForward{block, {x, input, z}});
 }
 
 }  // namespace longview::models

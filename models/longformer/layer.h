@@ -14,10 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "models/longformer/attend_folded.h"
 #include "models/longformer/config.h"
 #include "models/longformer/layer_plan.h"
 #include "models/longformer/weights.h"
-#include "models/ops/ops.h"
+#include "models/ops/backend.h"
 
 namespace longview::models {
 
@@ -29,14 +30,14 @@ struct StagedLayer {
   LayerPlan host;
   PlanRef band, full;
   IndexRef local_rows, query_rows, out_rows, unfolded_rows, unfolded_outs;
-  FoldsRef folds;
+  Folds folds;
   // The staged parts of the global rows.
   std::vector<int32_t> folded_row_list, folded_out_list, unfolded_row_list, unfolded_out_list;
   std::vector<FoldGroup> fold_groups;
 };
 
 // `roles` are those of all rows of x.
-void StageLayer(Ops& ops, std::span<const uint8_t> roles, StagedLayer& layer);
+void StageLayer(Backend& backend, std::span<const uint8_t> roles, StagedLayer& layer);
 
 // "T" is the compute type.
 struct LongformerRows {
@@ -51,7 +52,7 @@ struct LongformerRows {
 };
 
 // Takes the last four of `rows` for any of the plans.
-void TakeGlobalRows(Ops& ops, const LongformerConfig& config,
+void TakeGlobalRows(Backend& backend, const LongformerConfig& config,
                     std::span<const StagedLayer* const> layers, LongformerRows& rows);
 
 // The steps of one layer. Borrows all.
@@ -62,16 +63,16 @@ class LongformerLayerRun {
       : config_(config), weights_(weights), compute_(compute), rows_(rows) {}
 
   // qkv = input Wqkv + bias, of rows of the same count.
-  void Project(Ops& ops, const Rows& input, const Rows& qkv) const;
+  void Project(Backend& backend, const Rows& input, const Rows& qkv) const;
   // Global keys of `tokens` rows from `row0` on, to key rows from `key_row0` on.
-  void ProjectGlobalKeys(Ops& ops, int64_t row0, int64_t tokens, int64_t key_row0) const;
+  void ProjectGlobalKeys(Backend& backend, int64_t row0, int64_t tokens, int64_t key_row0) const;
   // z of rows that see a window. `queries` T [outputs, H].
-  void AttendLocal(Ops& ops, const StagedLayer& plan, const Rows& queries) const;
+  void AttendLocal(Backend& backend, const StagedLayer& plan, const Rows& queries) const;
   // z of global rows; `folded` T takes those that are folded.
-  void AttendFolded(Ops& ops, const StagedLayer& plan, const Rows& folded) const;
-  void AttendUnfolded(Ops& ops, const StagedLayer& plan) const;
+  void AttendFolded(Backend& backend, const StagedLayer& plan, const Rows& folded) const;
+  void AttendUnfolded(Backend& backend, const StagedLayer& plan) const;
   // The rest after attention. `x` is the residual stream of z's rows, `input` takes the next input.
-  void Finish(Ops& ops, const Rows& x, const Rows& input, const Rows& z) const;
+  void Finish(Backend& backend, const Rows& x, const Rows& input, const Rows& z) const;
 
  private:
   int64_t width() const { return config_.width; }

@@ -1,5 +1,8 @@
 #include "models/longformer/pass.h"
 
+#include "models/ops/embed.h"
+#include "models/ops/move_rows.h"
+
 #include <algorithm>
 
 namespace longview::models {
@@ -51,7 +54,7 @@ void LongformerPass::MakePlans() {
   }
 }
 
-void LongformerPass::Stage(Ops& ops) {
+void LongformerPass::Stage(Backend& backend) {
   ids_.clear();
   places_.clear();
   kinds_.clear();
@@ -61,28 +64,28 @@ void LongformerPass::Stage(Ops& ops) {
     kinds_.insert(kinds_.end(), sequence->types.begin(), sequence->types.end());
     kinds_.resize(ids_.size());
   }
-  ids_ref_ = ops.Stage(ids_);
-  places_ref_ = ops.Stage(places_);
-  kinds_ref_ = ops.Stage(kinds_);
-  for (auto& [key, plan] : plans_) StageLayer(ops, batch_.roles(), plan);
+  ids_ref_ = backend.Stage(ids_);
+  places_ref_ = backend.Stage(places_);
+  kinds_ref_ = backend.Stage(kinds_);
+  for (auto& [key, plan] : plans_) StageLayer(backend, batch_.roles(), plan);
 }
 
-void LongformerPass::Take(Ops& ops) {
+void LongformerPass::Take(Backend& backend) {
   using enum RowType;
-  using enum Ops::Tail;
+  using enum Backend::Tail;
   rows_ = {};
-  rows_.x = ops.Take(tokens(), width(), kFloat, kPanel);
-  rows_.input = ops.TakeInput(rows_.x, NormPlace::kPost);
-  rows_.qkv = ops.Take(tokens(), 3 * width(), kCompute, kPanel);
-  rows_.z = ops.Take(tokens(), width(), kCompute, kPanel);
+  rows_.x = backend.Take(tokens(), width(), kFloat, kPanel);
+  rows_.input = backend.TakeInput(rows_.x, NormPlace::kPost);
+  rows_.qkv = backend.Take(tokens(), 3 * width(), kCompute, kPanel);
+  rows_.z = backend.Take(tokens(), width(), kCompute, kPanel);
   if (subset_) {
-    queries_ = ops.Take(wanted(), width(), kCompute);
-    kept_ = ops.TakeKept(rows_.x, wanted());
+    queries_ = backend.Take(wanted(), width(), kCompute);
+    kept_ = backend.TakeKept(rows_.x, wanted());
     kept_input_ = rows_.input.data == rows_.x.data ? kept_ : rows_.input;
   }
   std::vector<const StagedLayer*> layers;
   for (const auto& [key, plan] : plans_) layers.push_back(&plan);
-  TakeGlobalRows(ops, config_, layers, rows_);
+  TakeGlobalRows(backend, config_, layers, rows_);
 }
 
 void LongformerPass::LeaveDropped(int layer) {
@@ -94,8 +97,8 @@ void LongformerPass::LeaveDropped(int layer) {
   MakePlans();
 }
 
-void LongformerPass::Embed(Ops& ops) {
-  EmbedArgs args;
+void LongformerPass::Embed(Backend& backend) {
+  ops::Embed args;
   args.words = &weights_.words;
   args.positions = &weights_.positions;
   if (weights_.types) args.types = &weights_.types;
@@ -105,37 +108,38 @@ void LongformerPass::Embed(Ops& ops) {
   args.norm = &weights_.embedding_norm;
   args.x = rows_.x.First(tokens());
   args.input = rows_.input.First(tokens());
-  ops.Embed(args);
+  backend.Run(args);
 }
 
 // Only the rows that heads read: their neighbourhood gives keys and values.
-void LongformerPass::LastLayer(Ops& ops, const LongformerLayerRun& run, const StagedLayer& plan) {
+void LongformerPass::LastLayer(Backend& backend, const LongformerLayerRun& run,
+                               const StagedLayer& plan) {
   const Rows locals = rows_.z.First(plan.host.locals), qkv = rows_.qkv.First(plan.host.locals);
   const Rows queries = queries_.First(wanted());
-  ops.Gather(rows_.input, plan.local_rows, locals);
-  run.Project(ops, locals, qkv);
-  ops.Gather(rows_.qkv.Columns(0, width()), plan.query_rows, queries);
-  run.AttendLocal(ops, plan, queries);
+  backend.Run(ops::Gather{rows_.input, plan.local_rows, locals});
+  run.Project(backend, locals, qkv);
+  backend.Run(ops::Gather{rows_.qkv.Columns(0, width()), plan.query_rows, queries});
+  run.AttendLocal(backend, plan, queries);
 }
 
-void LongformerPass::Layer(Ops& ops, int layer) {
+void LongformerPass::Layer(Backend& backend, int layer) {
   const StagedLayer& plan = PlanOf(layer);
   const LongformerLayerRun run(config_, weights_.layers[static_cast<size_t>(layer)], compute_,
                                rows_);
   if (plan.host.whole) {
-    run.Project(ops, rows_.input.First(tokens()), rows_.qkv.First(tokens()));
-    run.AttendLocal(ops, plan, rows_.qkv.Columns(0, width()));
+    run.Project(backend, rows_.input.First(tokens()), rows_.qkv.First(tokens()));
+    run.AttendLocal(backend, plan, rows_.qkv.Columns(0, width()));
   } else {
-    LastLayer(ops, run, plan);
+    LastLayer(backend, run, plan);
   }
-  run.AttendFolded(ops, plan, rows_.z);
-  run.AttendUnfolded(ops, plan);
+  run.AttendFolded(backend, plan, rows_.z);
+  run.AttendUnfolded(backend, plan);
   const Rows z = rows_.z.First(plan.host.outputs);
   if (plan.host.whole) {
-    return run.Finish(ops, rows_.x.First(tokens()), rows_.input.First(tokens()), z);
+    return run.Finish(backend, rows_.x.First(tokens()), rows_.input.First(tokens()), z);
   }
-  ops.Keep(rows_.x, plan.out_rows, kept_);
-  run.Finish(ops, kept_.First(wanted()), kept_input_.First(wanted()), z);
+  backend.Run(ops::Keep{rows_.x, plan.out_rows, kept_});
+  run.Finish(backend, kept_.First(wanted()), kept_input_.First(wanted()), z);
 }
 
 }  // namespace longview::models

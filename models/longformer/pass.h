@@ -18,10 +18,10 @@ class LongformerPass final : public EncoderPass {
                  Sequences sequences, int tile_rows);
 
   int layers() const override { return config_.layers; }
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
 
   Rows Wanted() const override { return subset_ ? kept_.First(wanted()) : rows_.x.First(wanted()); }
   int64_t FirstWanted(int place) const override { return wanted_offsets_[place]; }
@@ -34,7 +34,7 @@ class LongformerPass final : public EncoderPass {
   // Layers of the same windows share a plan, but for a last one that computes fewer rows.
   int KeyOf(int layer) const;
   const StagedLayer& PlanOf(int layer) const { return plans_.at(KeyOf(layer)); }
-  void LastLayer(Ops& ops, const LongformerLayerRun& run, const StagedLayer& plan);
+  void LastLayer(Backend& backend, const LongformerLayerRun& run, const StagedLayer& plan);
 
   int64_t width() const { return config_.width; }
   int64_t tokens() const { return batch_.rows(); }

@@ -5,7 +5,10 @@
 
 #include "kernels/span/band_planner.h"
 #include "kernels/span/full_planner.h"
-#include "models/ops/host_ops.h"
+#include "models/ops/embed.h"
+#include "models/ops/host_backend.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
 
 namespace longview::models {
 namespace {
@@ -34,23 +37,23 @@ PiecewiseEncoder::Shape::Shape(const LongformerContext& model, const EncoderSequ
       globals(GlobalsOf(read)),
       folds(!globals.empty() && FoldsGlobals(*model.config, static_cast<int>(globals.size()))) {}
 
-PiecewiseEncoder::Held PiecewiseEncoder::TakeHeld(const Shape& shape, Ops& ops) {
+PiecewiseEncoder::Held PiecewiseEncoder::TakeHeld(const Shape& shape, Backend& backend) {
   using enum RowType;
-  using enum Ops::Tail;
+  using enum Backend::Tail;
   const int64_t n = shape.tokens, width = shape.width;
   const auto globals = static_cast<int64_t>(shape.globals.size());
   Held held;
-  held.x = ops.Take(n, width, kFloat, kPanel);
-  held.input = ops.TakeInput(held.x, NormPlace::kPost);
-  for (Rows& qkv : held.qkv) qkv = ops.Take(n, 3 * width, kCompute);
-  if (globals > 0 && !shape.folds) held.global_keys = ops.Take(n, 2 * width, kCompute);
-  if (shape.folds) held.folded_out = ops.Take(globals, width, kCompute);
+  held.x = backend.Take(n, width, kFloat, kPanel);
+  held.input = backend.TakeInput(held.x, NormPlace::kPost);
+  for (Rows& qkv : held.qkv) qkv = backend.Take(n, 3 * width, kCompute);
+  if (globals > 0 && !shape.folds) held.global_keys = backend.Take(n, 2 * width, kCompute);
+  if (shape.folds) held.folded_out = backend.Take(globals, width, kCompute);
   return held;
 }
 
 size_t PiecewiseEncoder::HeldBytes(const LongformerContext& context,
                                    const EncoderSequence& document) {
-  HostCount count(context);
+  HostBackend count(context);
   TakeHeld(Shape(context, document), count);
   return count.need().memory();
 }
@@ -64,8 +67,8 @@ PiecewiseEncoder::PiecewiseEncoder(const LongformerContext& context,
       scratch_(scratch),
       times_(times),
       memory_(HeldBytes(context, document)) {
-  HostOps ops(context, OpsNeed(), memory_.data(), nullptr);
-  held_ = TakeHeld(shape_, ops);
+  HostBackend backend(context, ForwardNeed(), memory_.data(), nullptr);
+  held_ = TakeHeld(shape_, backend);
   PlanSteps(sink);
 }
 
@@ -113,64 +116,67 @@ bool PiecewiseEncoder::Advance(int64_t until) {
 
 template <typename Body>
 void PiecewiseEncoder::Run(Body&& body) {
-  HostCount count(context_);
+  HostBackend count(context_);
   body(count);
   const ScratchLoan loan(scratch_, count.need().memory());
-  HostOps ops(context_, count.need(), loan.data(), times_);
-  body(ops);
+  HostBackend backend(context_, count.need(), loan.data(), times_);
+  body(backend);
 }
 
 void PiecewiseEncoder::RunPiece(const Step& step, int64_t first, int64_t count) {
   const int layer = step.layer;
   switch (step.stage) {
     case Stage::kEnter:
-      Run([&](Ops& ops) { Enter(ops, shape_, held_, first, count); });
-      return Run([&](Ops& ops) { Project(ops, shape_, held_, 0, first, count); });
+      Run([&](Backend& backend) { Enter(backend, shape_, held_, first, count); });
+      return Run([&](Backend& backend) { Project(backend, shape_, held_, 0, first, count); });
     case Stage::kGlobalKeys:
-      return Run([&](Ops& ops) { ProjectKeys(ops, shape_, held_, layer, first, count); });
+      return Run(
+          [&](Backend& backend) { ProjectKeys(backend, shape_, held_, layer, first, count); });
     case Stage::kLayer:
       if (first == 0 && shape_.folds) {
         StagedLayer folded{PlanFolded(shape_)};
-        Run([&](Ops& ops) { FoldGlobals(ops, shape_, held_, layer, folded); });
+        Run([&](Backend& backend) { FoldGlobals(backend, shape_, held_, layer, folded); });
       }
       {
         StagedLayer plan{PlanRows(shape_, layer, first, count)};
-        Run([&](Ops& ops) { RunLayer(ops, shape_, held_, layer, first, plan); });
+        Run([&](Backend& backend) { RunLayer(backend, shape_, held_, layer, first, plan); });
       }
       if (layer + 1 < context_.config->layers) {
-        return Run([&](Ops& ops) { Project(ops, shape_, held_, layer + 1, first, count); });
+        return Run(
+            [&](Backend& backend) { Project(backend, shape_, held_, layer + 1, first, count); });
       }
       sink_.Take(first, count, held_.x.From(first).floats(), held_.input.Row(first));
   }
 }
 
-void PiecewiseEncoder::Enter(Ops& ops, const Shape& shape, const Held& held, int64_t first,
+void PiecewiseEncoder::Enter(Backend& backend, const Shape& shape, const Held& held, int64_t first,
                              int64_t count) {
   const auto part = [&](const std::vector<int32_t>& values) {
     return std::span(values).subspan(static_cast<size_t>(first), static_cast<size_t>(count));
   };
-  EmbedArgs args;
+  ops::Embed args;
   args.words = &shape.context.weights->words;
   args.positions = &shape.context.weights->positions;
-  args.ids = ops.Stage(part(shape.document.ids));
-  args.places = ops.Stage(part(shape.document.positions));
+  args.ids = backend.Stage(part(shape.document.ids));
+  args.places = backend.Stage(part(shape.document.positions));
   args.norm = &shape.context.weights->embedding_norm;
   args.x = held.x.From(first).First(count);
   args.input = held.input.From(first).First(count);
-  ops.Embed(args);
+  backend.Run(args);
 }
 
-void PiecewiseEncoder::Project(Ops& ops, const Shape& shape, const Held& held, int layer,
+void PiecewiseEncoder::Project(Backend& backend, const Shape& shape, const Held& held, int layer,
                                int64_t first, int64_t count) {
   const Rows& qkv = held.qkv[static_cast<size_t>(layer % 2)];
-  ops.Project(shape.context.weights->layers[static_cast<size_t>(layer)].qkv,
-              held.input.From(first).First(count), qkv.From(first).First(count));
+  backend.Run(ops::Project{shape.context.weights->layers[static_cast<size_t>(layer)].qkv,
+                           held.input.From(first).First(count), qkv.From(first).First(count)});
 }
 
-void PiecewiseEncoder::ProjectKeys(Ops& ops, const Shape& shape, const Held& held, int layer,
-                                   int64_t first, int64_t count) {
-  ops.Project(shape.context.weights->layers[static_cast<size_t>(layer)].key_value_global,
-              held.input.From(first).First(count), held.global_keys.From(first).First(count));
+void PiecewiseEncoder::ProjectKeys(Backend& backend, const Shape& shape, const Held& held,
+                                   int layer, int64_t first, int64_t count) {
+  backend.Run(
+      ops::Project{shape.context.weights->layers[static_cast<size_t>(layer)].key_value_global,
+                   held.input.From(first).First(count), held.global_keys.From(first).First(count)});
 }
 
 LayerPlan PiecewiseEncoder::PlanFolded(const Shape& shape) {
@@ -185,16 +191,16 @@ LayerPlan PiecewiseEncoder::PlanFolded(const Shape& shape) {
 }
 
 // Global rows read the layer's input of all tokens, which pieces overwrite: before the first one.
-void PiecewiseEncoder::FoldGlobals(Ops& ops, const Shape& shape, const Held& held, int layer,
-                                   StagedLayer& plan) {
-  StageLayer(ops, shape.document.roles, plan);
+void PiecewiseEncoder::FoldGlobals(Backend& backend, const Shape& shape, const Held& held,
+                                   int layer, StagedLayer& plan) {
+  StageLayer(backend, shape.document.roles, plan);
   LongformerRows rows;
   rows.x = held.x;
   rows.input = held.input;
   const LongformerContext& context = shape.context;
   const LongformerLayerRun run(*context.config, context.weights->layers[static_cast<size_t>(layer)],
                                context.compute, rows);
-  run.AttendFolded(ops, plan, held.folded_out);
+  run.AttendFolded(backend, plan, held.folded_out);
 }
 
 // Keys from the start of a block on, so that their places on the grid are those of the whole.
@@ -243,55 +249,55 @@ LayerPlan PiecewiseEncoder::PlanRows(const Shape& shape, int layer, int64_t firs
   return plan;
 }
 
-void PiecewiseEncoder::RunLayer(Ops& ops, const Shape& shape, const Held& held, int layer,
+void PiecewiseEncoder::RunLayer(Backend& backend, const Shape& shape, const Held& held, int layer,
                                 int64_t first, StagedLayer& plan) {
   const LongformerContext& context = shape.context;
   const int64_t count = plan.host.outputs;
-  StageLayer(ops, shape.document.roles, plan);
+  StageLayer(backend, shape.document.roles, plan);
   // The place of every folded row in this piece; -1: in another.
   std::vector<int32_t> folded;
   for (const int32_t t : shape.folds ? shape.globals : std::vector<int32_t>()) {
     folded.push_back(t < first || t >= first + count ? -1 : static_cast<int32_t>(t - first));
   }
-  const IndexRef folded_ref = ops.Stage(folded);
+  const IndexRef folded_ref = backend.Stage(folded);
   LongformerRows rows;
   rows.x = held.x;
   rows.input = held.input;
   rows.qkv = held.qkv[static_cast<size_t>(layer % 2)];
-  rows.z = ops.Take(count, shape.width, RowType::kCompute, Ops::Tail::kPanel);
+  rows.z = backend.Take(count, shape.width, RowType::kCompute, Backend::Tail::kPanel);
   const StagedLayer* const layers[] = {&plan};
-  TakeGlobalRows(ops, *context.config, layers, rows);
+  TakeGlobalRows(backend, *context.config, layers, rows);
   rows.global_keys = held.global_keys;
   const LongformerLayerRun run(*context.config, context.weights->layers[static_cast<size_t>(layer)],
                                context.compute, rows);
-  run.AttendLocal(ops, plan, rows.qkv.From(first).First(count).Columns(0, shape.width));
-  run.AttendUnfolded(ops, plan);
-  if (shape.folds) ops.Scatter(held.folded_out, folded_ref, rows.z);
-  run.Finish(ops, held.x.From(first).First(count), held.input.From(first).First(count), rows.z);
+  run.AttendLocal(backend, plan, rows.qkv.From(first).First(count).Columns(0, shape.width));
+  run.AttendUnfolded(backend, plan);
+  if (shape.folds) backend.Run(ops::Scatter{held.folded_out, folded_ref, rows.z});
+  run.Finish(backend, held.x.From(first).First(count), held.input.From(first).First(count), rows.z);
 }
 
 size_t PiecewiseEncoder::PieceBytes(const LongformerContext& context,
                                     const EncoderSequence& document) {
   const Shape shape(context, document);
-  HostCount holder(context);
+  HostBackend holder(context);
   const Held held = TakeHeld(shape, holder);
   size_t most = 0;
   const auto include = [&](auto&& body) {
-    HostCount count(context);
+    HostBackend count(context);
     body(count);
     most = std::max(most, count.need().memory());
   };
-  include([&](Ops& ops) { Enter(ops, shape, held, 0, shape.tokens); });
+  include([&](Backend& backend) { Enter(backend, shape, held, 0, shape.tokens); });
   for (int layer = 0; layer < context.config->layers; ++layer) {
     const std::vector<int>& windows = context.config->window;
     const auto same = std::find(windows.begin(), windows.end(), windows[layer]);
     if (same - windows.begin() != layer) continue;
     StagedLayer plan{PlanRows(shape, layer, 0, shape.tokens)};
-    include([&](Ops& ops) { RunLayer(ops, shape, held, layer, 0, plan); });
+    include([&](Backend& backend) { RunLayer(backend, shape, held, layer, 0, plan); });
   }
   if (!shape.folds) return most;
   StagedLayer folded{PlanFolded(shape)};
-  include([&](Ops& ops) { FoldGlobals(ops, shape, held, 0, folded); });
+  include([&](Backend& backend) { FoldGlobals(backend, shape, held, 0, folded); });
   return most;
 }
 

@@ -76,25 +76,26 @@ class PiecewiseEncoder {
     bool folds;                    // Their projections, if there are any.
   };
 
-  static Held TakeHeld(const Shape& shape, Ops& ops);
+  static Held TakeHeld(const Shape& shape, Backend& backend);
   void PlanSteps(const EncodedRows& sink);
   // Attention of rows first .. first + count - 1 in a layer; of the folded globals.
   static LayerPlan PlanRows(const Shape& shape, int layer, int64_t first, int64_t count);
   static LayerPlan PlanFolded(const Shape& shape);
 
   // The work of a piece, on any backend.
-  static void Enter(Ops& ops, const Shape& shape, const Held& held, int64_t first, int64_t count);
-  static void ProjectKeys(Ops& ops, const Shape& shape, const Held& held, int layer, int64_t first,
-                          int64_t count);
-  static void FoldGlobals(Ops& ops, const Shape& shape, const Held& held, int layer,
+  static void Enter(Backend& backend, const Shape& shape, const Held& held, int64_t first,
+                    int64_t count);
+  static void ProjectKeys(Backend& backend, const Shape& shape, const Held& held, int layer,
+                          int64_t first, int64_t count);
+  static void FoldGlobals(Backend& backend, const Shape& shape, const Held& held, int layer,
                           StagedLayer& plan);
-  static void RunLayer(Ops& ops, const Shape& shape, const Held& held, int layer, int64_t first,
-                       StagedLayer& plan);
-  static void Project(Ops& ops, const Shape& shape, const Held& held, int layer, int64_t first,
-                      int64_t count);
+  static void RunLayer(Backend& backend, const Shape& shape, const Held& held, int layer,
+                       int64_t first, StagedLayer& plan);
+  static void Project(Backend& backend, const Shape& shape, const Held& held, int layer,
+                      int64_t first, int64_t count);
 
   void RunPiece(const Step& step, int64_t first, int64_t count);
-  // body(ops), with memory as counted.
+  // body(backend), with memory as counted.
   template <typename Body>
   void Run(Body&& body);
 

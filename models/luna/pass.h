@@ -28,10 +28,10 @@ class LunaPass final : public EncoderPass {
            Sequences sequences, int tile_rows);
 
   int layers() const override { return config_.layers; }
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
 
   Rows Wanted() const override { return kept_.First(plan_.wanted()); }
   // The active rows of P, where heads read them.
@@ -46,10 +46,10 @@ class LunaPass final : public EncoderPass {
   void LeaveDropped(int layer) override;
 
  private:
-  void Pack(Ops& ops, const LunaLayer& layer);
-  void Unpack(Ops& ops, const LunaLayer& layer, bool last);
-  void UpdateProjected(Ops& ops, int layer);
-  void Finish(Ops& ops, int layer);
+  void Pack(Backend& backend, const LunaLayer& layer);
+  void Unpack(Backend& backend, const LunaLayer& layer, bool last);
+  void UpdateProjected(Backend& backend, int layer);
+  void Finish(Backend& backend, int layer);
 
   bool pre_norm() const { return config_.norms == NormPlace::kPre; }
   bool last(int layer) const { return layer + 1 == config_.layers; }

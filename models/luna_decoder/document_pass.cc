@@ -1,5 +1,11 @@
 #include "models/luna_decoder/document_pass.h"
 
+#include "models/luna_decoder/append_outer.h"
+#include "models/ops/attend.h"
+#include "models/ops/project.h"
+#include "models/ops/residual.h"
+#include "models/ops/states.h"
+
 #include "kernels/cuda/token/cache_rows.h"
 #include "kernels/span/full_planner.h"
 
@@ -30,59 +36,61 @@ LunaDocumentPass::LunaDocumentPass(const LunaDecoderConfig& config,
   }
 }
 
-void LunaDocumentPass::Stage(Ops& ops) {
-  encoder_.Stage(ops);
-  pack_ref_ = ops.Stage(pack_);
-  keys_ref_ = ops.Stage(std::span<const kernels::StateRow>(keys_at_));
+void LunaDocumentPass::Stage(Backend& backend) {
+  encoder_.Stage(backend);
+  pack_ref_ = backend.Stage(pack_);
+  keys_ref_ = StageStates(backend, keys_at_);
 }
 
-void LunaDocumentPass::Take(Ops& ops) {
+void LunaDocumentPass::Take(Backend& backend) {
   using enum RowType;
-  using enum Ops::Tail;
+  using enum Backend::Tail;
   const int64_t keys = KeyParts(config_) * width();
-  encoder_.Take(ops);
-  source_ = ops.Take(tokens_, width(), kCompute, kPanel);
-  p_raw_ = ops.Take(rows_, width(), kCompute, kPanel);
-  p_input_ = pre_norm() ? ops.Take(rows_, width(), kCompute, kPanel) : p_raw_;
-  written_ = ops.Take(rows_, width(), kFloat, kWritten);
-  queries_ = ops.Take(rows_, width(), kCompute, kWritten);
-  tensors_ = ops.Take(tokens_, keys, kCompute, kWritten);
-  packed_ = ops.Take(rows_, width(), kCompute, kPanel);
-  keys_ = ops.Take(rows_, keys, kCompute, kWritten);
+  encoder_.Take(backend);
+  source_ = backend.Take(tokens_, width(), kCompute, kPanel);
+  p_raw_ = backend.Take(rows_, width(), kCompute, kPanel);
+  p_input_ = pre_norm() ? backend.Take(rows_, width(), kCompute, kPanel) : p_raw_;
+  written_ = backend.Take(rows_, width(), kFloat, kWritten);
+  queries_ = backend.Take(rows_, width(), kCompute, kWritten);
+  tensors_ = backend.Take(tokens_, keys, kCompute, kWritten);
+  packed_ = backend.Take(rows_, width(), kCompute, kPanel);
+  keys_ = backend.Take(rows_, keys, kCompute, kWritten);
 }
 
-void LunaDocumentPass::Pack(Ops& ops, const LunaCross& cross, const Rows& p) {
-  ops.Narrow(p, p_raw_);
-  if (pre_norm()) ops.Residual(p, {}, &cross.projected_norm, NormPlace::kPre, p_input_);
-  ops.Project(cross.rows, p_raw_, written_);
-  ops.Project(cross.pack_query, p_input_, queries_);
-  ops.Project(cross.pack, source_, tensors_);
+void LunaDocumentPass::Pack(Backend& backend, const LunaCross& cross, const Rows& p) {
+  backend.Run(ops::Narrow{p, p_raw_});
+  if (pre_norm())
+    backend.Run(ops::Residual{p, {}, &cross.projected_norm, NormPlace::kPre, p_input_});
+  backend.Run(ops::Project{cross.rows, p_raw_, written_});
+  backend.Run(ops::Project{cross.pack_query, p_input_, queries_});
+  backend.Run(ops::Project{cross.pack, source_, tensors_});
   const Rows keys = tensors_.Columns(0, width());
-  const kernels::Source sources[] = {
-      HeadsSource(ops.compute(), keys, config_.tied_kv ? keys : tensors_.Columns(width(), width()),
-                  config_.cross_pack_heads)};
-  kernels::Call call = HeadsCall(ops.compute(), queries_, packed_, config_.cross_pack_heads);
+  const kernels::Source sources[] = {HeadsSource(
+      backend.compute(), keys, config_.tied_kv ? keys : tensors_.Columns(width(), width()),
+      config_.cross_pack_heads)};
+  kernels::Call call = HeadsCall(backend.compute(), queries_, packed_, config_.cross_pack_heads);
   call.sources = sources;
-  ops.Attend(pack_ref_, call);
-  ops.Project(cross.unpack, packed_, keys_);
+  backend.Run(ops::Attend{pack_ref_, call});
+  backend.Run(ops::Project{cross.unpack, packed_, keys_});
 }
 
-void LunaDocumentPass::Prepare(Ops& ops, int layer) {
+void LunaDocumentPass::Prepare(Backend& backend, int layer) {
   const LunaCross& cross = *weights_.layers[static_cast<size_t>(layer)].cross;
   const Rows p = encoder_.Extra();
-  Pack(ops, cross, p);
+  Pack(backend, cross, p);
   const int64_t shift = kernels::cuda::StateShift(LunaDocumentShape(config_), layer);
-  ops.PackOuter(written_, memory_.packed == nullptr ? nullptr : memory_.packed + shift);
-  ops.StoreStates(keys_, keys_ref_, shift);
-  ops.Residual(p, packed_, nullptr, NormPlace::kPost, {});
-  if (!pre_norm()) ops.Residual(p, {}, &cross.projected_norm, NormPlace::kPost, {});
+  backend.Run(
+      ops::PackOuter{written_, memory_.packed == nullptr ? nullptr : memory_.packed + shift});
+  backend.Run(ops::StoreStates{keys_, keys_ref_, shift});
+  backend.Run(ops::Residual{p, packed_, nullptr, NormPlace::kPost, {}});
+  if (!pre_norm()) backend.Run(ops::Residual{p, {}, &cross.projected_norm, NormPlace::kPost, {}});
 }
 
-void LunaDocumentPass::Layer(Ops& ops, int layer) {
-  if (layer < encoder_.layers()) return encoder_.Layer(ops, layer);
+void LunaDocumentPass::Layer(Backend& backend, int layer) {
+  if (layer < encoder_.layers()) return encoder_.Layer(backend, layer);
   const int prepared = layer - encoder_.layers();
-  if (prepared == 0) ops.Narrow(encoder_.Wanted(), source_);
-  Prepare(ops, prepared);
+  if (prepared == 0) backend.Run(ops::Narrow{encoder_.Wanted(), source_});
+  Prepare(backend, prepared);
 }
 
 }  // namespace longview::models

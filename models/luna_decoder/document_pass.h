@@ -18,6 +18,7 @@
 #include "models/luna/pass.h"
 #include "models/luna_decoder/memory.h"
 #include "models/luna_decoder/weights.h"
+#include "models/ops/states.h"
 
 namespace longview::models {
 
@@ -30,10 +31,10 @@ class LunaDocumentPass final : public EncoderPass {
                    const LunaDocumentMemory& memory, bool brings_states);
 
   int layers() const override { return encoder_.layers() + config_.layers; }
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override { encoder_.Embed(ops); }
-  void Layer(Ops& ops, int layer) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override { encoder_.Embed(backend); }
+  void Layer(Backend& backend, int layer) override;
 
   Rows Wanted() const override { return brings_states_ ? encoder_.Wanted() : Rows(); }
   int64_t FirstWanted(int place) const override { return encoder_.FirstWanted(place); }
@@ -42,8 +43,8 @@ class LunaDocumentPass final : public EncoderPass {
   void LeaveDropped(int layer) override { encoder_.LeaveDropped(layer); }
 
  private:
-  void Prepare(Ops& ops, int layer);
-  void Pack(Ops& ops, const LunaCross& cross, const Rows& p);
+  void Prepare(Backend& backend, int layer);
+  void Pack(Backend& backend, const LunaCross& cross, const Rows& p);
 
   bool pre_norm() const { return config_.norms == NormPlace::kPre; }
   int64_t width() const { return config_.width; }

@@ -8,7 +8,16 @@
 #include "kernels/span/full_planner.h"
 #include "models/generation/document_sequence.h"
 #include "models/luna/plan.h"
+#include "models/luna_decoder/append_outer.h"
 #include "models/luna_decoder/memory.h"
+#include "models/ops/attend.h"
+#include "models/ops/deliver.h"
+#include "models/ops/embed.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
+#include "models/ops/residual.h"
+#include "models/ops/states.h"
 
 namespace longview::models {
 
@@ -111,43 +120,42 @@ void LunaTokenPass::ListSums(int layer) {
   }
 }
 
-void LunaTokenPass::Stage(Ops& ops) {
-  ids_ref_ = ops.Stage(ids_);
-  places_ref_ = ops.Stage(places_);
-  wanted_ref_ = ops.Stage(wanted_);
+void LunaTokenPass::Stage(Backend& backend) {
+  ids_ref_ = backend.Stage(ids_);
+  places_ref_ = backend.Stage(places_);
+  wanted_ref_ = backend.Stage(wanted_);
   sums_ref_.clear();
   for (int layer = 0; layer < config_.layers; ++layer) {
     ListSums(layer);
-    sums_ref_.push_back(
-        ops.Stage(std::span<const kernels::OuterSequence>(sums_[static_cast<size_t>(layer)])));
+    sums_ref_.push_back(StageOuter(backend, sums_[static_cast<size_t>(layer)]));
   }
   if (!translates()) return;
   ListKeys();
-  keys_ref_ = ops.Stage(std::span<const kernels::StateRow>(keys_at_));
-  across_ref_ = ops.Stage(across_);
+  keys_ref_ = StageStates(backend, keys_at_);
+  across_ref_ = backend.Stage(across_);
 }
 
-void LunaTokenPass::Take(Ops& ops) {
+void LunaTokenPass::Take(Backend& backend) {
   using enum RowType;
-  using enum Ops::Tail;
+  using enum Backend::Tail;
   const auto wanted = static_cast<int64_t>(wanted_.size());
-  x_ = ops.Take(rows(), width(), kFloat, kPanel);
-  input_ = ops.TakeInput(x_, config_.norms);
-  kept_ = ops.TakeKept(x_, wanted);
+  x_ = backend.Take(rows(), width(), kFloat, kPanel);
+  input_ = backend.TakeInput(x_, config_.norms);
+  kept_ = backend.TakeKept(x_, wanted);
   kept_input_ = input_.data == x_.data ? kept_ : input_.First(wanted);
-  projections_ = ops.Take(rows(), config_.parts() * width(), kFloat, kWritten);
-  z_ = ops.Take(rows(), width(), kCompute, kPanel);
-  attended_ = ops.compute() == Compute::kFp32 ? z_ : ops.Take(rows(), width(), kFloat);
-  kept_z_ = ops.TakeKept(z_, wanted);
+  projections_ = backend.Take(rows(), config_.parts() * width(), kFloat, kWritten);
+  z_ = backend.Take(rows(), width(), kCompute, kPanel);
+  attended_ = backend.compute() == Compute::kFp32 ? z_ : backend.Take(rows(), width(), kFloat);
+  kept_z_ = backend.TakeKept(z_, wanted);
   if (translates()) {
-    queries_ = ops.Take(rows(), width(), kCompute, kWritten);
-    keys_ = ops.Take(key_rows_, KeyParts(config_) * width(), kCompute);
+    queries_ = backend.Take(rows(), width(), kCompute, kWritten);
+    keys_ = backend.Take(key_rows_, KeyParts(config_) * width(), kCompute);
   }
-  logits_ = ops.TakeDelivered(std::min(wanted, logit_rows_), config_.vocab);
+  logits_ = TakeDelivered(backend, std::min(wanted, logit_rows_), config_.vocab);
 }
 
-void LunaTokenPass::Embed(Ops& ops) {
-  EmbedArgs args;
+void LunaTokenPass::Embed(Backend& backend) {
+  ops::Embed args;
   args.words = &weights_.words;
   if (weights_.positions) args.positions = &weights_.positions;
   args.ids = ids_ref_;
@@ -157,31 +165,31 @@ void LunaTokenPass::Embed(Ops& ops) {
   if (config_.embedding_norm) args.norm = &weights_.embedding_norm;
   args.x = x_;
   if (input_.data != x_.data && !pre_norm()) args.input = input_;
-  ops.Embed(args);
+  backend.Run(args);
   if (pre_norm()) {
-    ops.Residual(x_, {}, &weights_.layers[0].attention_norm, NormPlace::kPre, input_);
+    backend.Run(ops::Residual{x_, {}, &weights_.layers[0].attention_norm, NormPlace::kPre, input_});
   }
 }
 
 // The residual around the causal attention, then what attention across adds.
-void LunaTokenPass::AttendAcross(Ops& ops, int layer) {
+void LunaTokenPass::AttendAcross(Backend& backend, int layer) {
   const LunaDecoderLayer& own = weights_.layers[static_cast<size_t>(layer)];
   const LunaCross& cross = *own.cross;
-  ops.ProjectAdded(own.out, z_, pre_norm() ? cross.norm : own.attention_norm, config_.norms, x_,
-                   input_);
-  ops.Project(cross.query, input_, queries_);
+  backend.Run(ops::ProjectAdded{own.out, z_, pre_norm() ? cross.norm : own.attention_norm,
+                                config_.norms, x_, input_});
+  backend.Run(ops::Project{cross.query, input_, queries_});
   const int64_t shift = kernels::cuda::StateShift(LunaDocumentShape(config_), layer);
-  ops.LoadStates(keys_ref_, shift, keys_);
+  backend.Run(ops::LoadStates{keys_ref_, shift, keys_});
   const Rows keys = keys_.Columns(0, width());
   const kernels::Source sources[] = {
-      HeadsSource(ops.compute(), keys, config_.tied_kv ? keys : keys_.Columns(width(), width()),
+      HeadsSource(backend.compute(), keys, config_.tied_kv ? keys : keys_.Columns(width(), width()),
                   config_.heads)};
-  kernels::Call call = HeadsCall(ops.compute(), queries_, z_, config_.heads);
+  kernels::Call call = HeadsCall(backend.compute(), queries_, z_, config_.heads);
   call.sources = sources;
-  ops.Attend(across_ref_, call);
+  backend.Run(ops::Attend{across_ref_, call});
 }
 
-void LunaTokenPass::Finish(Ops& ops, int layer) {
+void LunaTokenPass::Finish(Backend& backend, int layer) {
   const LunaDecoderLayer& own = weights_.layers[static_cast<size_t>(layer)];
   const bool last = layer + 1 == config_.layers;
   BlockWeights block;
@@ -198,17 +206,17 @@ void LunaTokenPass::Finish(Ops& ops, int layer) {
   }
   block.activation = config_.activation;
   block.norms = config_.norms;
-  if (!last) return ops.FeedForward(block, {x_, input_, z_});
+  if (!last) return backend.Run(ops::FeedForward{block, {x_, input_, z_}});
   if (wanted_.empty()) return;
-  ops.Keep(x_, wanted_ref_, kept_);
-  ops.Keep(z_, wanted_ref_, kept_z_);
-  ops.FeedForward(block, {kept_, kept_input_, kept_z_});
+  backend.Run(ops::Keep{x_, wanted_ref_, kept_});
+  backend.Run(ops::Keep{z_, wanted_ref_, kept_z_});
+  backend.Run(ops::FeedForward{block, {kept_, kept_input_, kept_z_}});
 }
 
-void LunaTokenPass::Layer(Ops& ops, int layer) {
+void LunaTokenPass::Layer(Backend& backend, int layer) {
   const LunaDecoderLayer& own = weights_.layers[static_cast<size_t>(layer)];
-  ops.Project(own.project, input_, projections_);
-  OuterArgs sums;
+  backend.Run(ops::Project{own.project, input_, projections_});
+  ops::AppendOuter sums;
   sums.sequences = sums_ref_[static_cast<size_t>(layer)];
   sums.q = projections_.Columns(0, width());
   sums.g = projections_.Columns(width(), width());
@@ -217,16 +225,16 @@ void LunaTokenPass::Layer(Ops& ops, int layer) {
   sums.out = attended_;
   sums.heads = config_.heads;
   sums.activation = config_.phi;
-  ops.AppendOuter(sums);
-  if (attended_.data != z_.data) ops.Narrow(attended_, z_);
-  if (own.cross) AttendAcross(ops, layer);
-  Finish(ops, layer);
+  backend.Run(sums);
+  if (attended_.data != z_.data) backend.Run(ops::Narrow{attended_, z_});
+  if (own.cross) AttendAcross(backend, layer);
+  Finish(backend, layer);
 }
 
-Rows LunaTokenPass::Logits(Ops& ops, int64_t first, int64_t count) {
+Rows LunaTokenPass::Logits(Backend& backend, int64_t first, int64_t count) {
   const Rows out = logits_.First(count);
-  ops.Deliver(weights_.logits, kept_input_.From(first).First(count), out,
-              std::span(logits_to_).subspan(static_cast<size_t>(first)));
+  backend.Run(ops::Deliver{weights_.logits, kept_input_.From(first).First(count), out,
+                           std::span(logits_to_).subspan(static_cast<size_t>(first))});
   return out;
 }
 

@@ -19,7 +19,9 @@
 #include "kernels/span/plan.h"
 #include "models/generation/pass_document.h"
 #include "models/generation/token_model.h"
+#include "models/luna_decoder/append_outer.h"
 #include "models/luna_decoder/weights.h"
+#include "models/ops/states.h"
 
 namespace longview::models {
 
@@ -35,11 +37,11 @@ class LunaTokenPass final : public TokenForward {
   bool RepeatsEarlier(int layer) const override { return layer > 0; }
 
   absl::Status Append() override;
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
-  Rows Logits(Ops& ops, int64_t first, int64_t count) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
+  Rows Logits(Backend& backend, int64_t first, int64_t count) override;
   void End() override { step_->End(); }
 
  private:
@@ -50,8 +52,8 @@ class LunaTokenPass final : public TokenForward {
   void ListKeys();
   void ListSums(int layer);
 
-  void AttendAcross(Ops& ops, int layer);
-  void Finish(Ops& ops, int layer);
+  void AttendAcross(Backend& backend, int layer);
+  void Finish(Backend& backend, int layer);
 
   bool pre_norm() const { return config_.norms == NormPlace::kPre; }
   bool translates() const { return config_.encoder.has_value(); }

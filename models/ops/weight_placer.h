@@ -73,7 +73,7 @@ class WeightPlacer {
   Weight Pack(const std::string& name, std::span<const float> values, std::vector<float> bias,
               int64_t out, int64_t in);
 
-  // The same for rows of pixels, which MapOps::MakeTokens gathers.
+  // The same for rows of pixels, which ops::MakeTokens gathers.
   Weight Pixels(const std::string& name, std::span<const float> values, std::vector<float> bias,
                 int64_t out, int64_t in);
   // Elements of such a row on a device, `in` and zeros behind them: libraries' products of odd

@@ -4,6 +4,13 @@
 #include <utility>
 
 #include "models/layers/span_rows.h"
+#include "models/ops/attend.h"
+#include "models/ops/cache_rows.h"
+#include "models/ops/deliver.h"
+#include "models/ops/embed.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
 
 namespace longview::models {
 namespace {
@@ -62,42 +69,43 @@ void StackPass::ListDocuments() {
   if (!table.first_block.empty()) AddTable(table, document_blocks_, document_offsets_);
 }
 
-void StackPass::Stage(Ops& ops) {
-  ids_ref_ = ops.Stage(ids_);
-  places_ref_ = ops.Stage(places_);
-  kinds_ref_ = ops.Stage(kinds_);
-  wanted_ref_ = ops.Stage(wanted_);
+void StackPass::Stage(Backend& backend) {
+  ids_ref_ = backend.Stage(ids_);
+  places_ref_ = backend.Stage(places_);
+  kinds_ref_ = backend.Stage(kinds_);
+  wanted_ref_ = backend.Stage(wanted_);
   const kernels::CacheStep* const step = step_ ? &*step_ : nullptr;
   const kernels::CacheShape shape = StackCacheShape(config_, kernels::DType::kFloat32);
   for (size_t g = 0; g < groups_.size(); ++g) {
     Group& group = groups_[g];
     group.strip.List(step, shape, 0, layout_.groups[g], layout_.runs);
-    group.strip.Stage(ops, context_.frame.cache);
+    group.strip.Stage(backend, context_.frame.cache);
     group.plans.assign(static_cast<size_t>(config_.layers()), PlanRef());
     for (const auto& [layer, plan] : layout_.groups[g].plans) {
-      group.plans[static_cast<size_t>(layer)] = ops.Stage(plan);
+      group.plans[static_cast<size_t>(layer)] = backend.Stage(plan);
     }
   }
   if (!config_.encoder) return;
   ListDocuments();
-  cross_ref_ = ops.Stage(layout_.cross);
-  documents_ref_ = ops.StageBlocks(document_blocks_, document_offsets_);
+  cross_ref_ = backend.Stage(layout_.cross);
+  documents_ref_ = StageBlocks(backend, document_blocks_, document_offsets_);
 }
 
-void StackPass::Take(Ops& ops) {
+void StackPass::Take(Backend& backend) {
   using enum RowType;
   const auto width = static_cast<int64_t>(config_.width);
   const int64_t rows = layout_.rows, wanted = std::min(layout_.wanted, logit_rows_);
-  const Ops::Tail read = layout_.many_rows > 0 ? Ops::Tail::kPanel : Ops::Tail::kNone;
-  const Ops::Tail written = layout_.many_rows > 0 ? Ops::Tail::kWritten : Ops::Tail::kNone;
-  x_ = ops.Take(rows, width, kFloat, read);
-  input_ = ops.compute() == Compute::kFp32 ? x_ : ops.Take(rows, width, kCompute, read);
-  qkv_ = ops.Take(rows, 3 * width, kCompute, written);
+  const Backend::Tail read = layout_.many_rows > 0 ? Backend::Tail::kPanel : Backend::Tail::kNone;
+  const Backend::Tail written =
+      layout_.many_rows > 0 ? Backend::Tail::kWritten : Backend::Tail::kNone;
+  x_ = backend.Take(rows, width, kFloat, read);
+  input_ = backend.compute() == Compute::kFp32 ? x_ : backend.Take(rows, width, kCompute, read);
+  qkv_ = backend.Take(rows, 3 * width, kCompute, written);
   queries_ = qkv_;
   queries_.width = queries_.stride = width;
-  z_ = ops.Take(rows, width, kCompute, read);
-  logit_input_ = ops.Take(wanted, width, kCompute, wanted > 0 ? read : Ops::Tail::kNone);
-  logits_ = ops.TakeDelivered(wanted, config_.vocab);
+  z_ = backend.Take(rows, width, kCompute, read);
+  logit_input_ = backend.Take(wanted, width, kCompute, wanted > 0 ? read : Backend::Tail::kNone);
+  logits_ = TakeDelivered(backend, wanted, config_.vocab);
 }
 
 template <typename Use>
@@ -108,9 +116,9 @@ void StackPass::ForParts(Use&& use) const {
   if (few > 0) use([&](const Rows& rows) { return PartOf(rows, many, few, true); });
 }
 
-void StackPass::Embed(Ops& ops) {
+void StackPass::Embed(Backend& backend) {
   const StackWeights& weights = *context_.weights;
-  EmbedArgs args;
+  ops::Embed args;
   args.words = &weights.words;
   args.positions = &weights.positions;
   if (weights.types) args.types = &weights.types;
@@ -120,55 +128,59 @@ void StackPass::Embed(Ops& ops) {
   args.norm = &weights.embedding_norm;
   args.x = x_;
   args.input = input_;
-  ops.Embed(args);
+  backend.Run(args);
 }
 
-void StackPass::Attend(Ops& ops, int layer, int index) const {
+void StackPass::Attend(Backend& backend, int layer, int index) const {
   const StackGroup& layout = layout_.groups[static_cast<size_t>(index)];
   if (layout.runs == 0) return;
   const Group& group = groups_[static_cast<size_t>(index)];
   const int64_t width = config_.width;
   const StripRef strip = {context_.frame.cache, 0, layer, config_.heads};
-  const kernels::Source sources[] = {ops.CachedSource(strip, group.strip.blocks()),
-                                     HeadsSource(ops.compute(), qkv_.Columns(width, width),
+  const kernels::Source sources[] = {CachedSource(backend, strip, group.strip.blocks()),
+                                     HeadsSource(backend.compute(), qkv_.Columns(width, width),
                                                  qkv_.Columns(2 * width, width), config_.heads)};
   const std::optional<kernels::Table> table = context_.weights->distances.Of(layer);
-  kernels::Call call = HeadsCall(ops.compute(), qkv_.Columns(0, width), z_, config_.heads);
+  kernels::Call call = HeadsCall(backend.compute(), qkv_.Columns(0, width), z_, config_.heads);
   const bool fresh = layout.group == kernels::CacheStep::kPrefill;
   call.sources = std::span(sources).first(fresh ? 2 : 1);
   if (table) call.tables = {&*table, 1};
-  ops.Attend(group.plans[static_cast<size_t>(PatternOf(layer))], call);
+  backend.Run(ops::Attend{group.plans[static_cast<size_t>(PatternOf(layer))], call});
 }
 
-void StackPass::Store(Ops& ops, int layer, int index) const {
+void StackPass::Store(Backend& backend, int layer, int index) const {
   const StackGroup& layout = layout_.groups[static_cast<size_t>(index)];
   if (layout.runs == 0) return;
   const int64_t width = config_.width;
   const Rows rows = qkv_.From(layout.row0).First(layout.rows);
-  ops.Store({context_.frame.cache, 0, layer, config_.heads}, rows.Columns(width, width),
-            rows.Columns(2 * width, width), groups_[static_cast<size_t>(index)].strip.places());
+  backend.Run(ops::Store{{context_.frame.cache, 0, layer, config_.heads},
+                         rows.Columns(width, width),
+                         rows.Columns(2 * width, width),
+                         groups_[static_cast<size_t>(index)].strip.places()});
 }
 
-void StackPass::AttendDocuments(Ops& ops, int layer, const StackLayer::Cross& cross) const {
-  ForParts([&](auto&& part) { ops.Project(cross.query, part(input_), part(queries_)); });
+void StackPass::AttendDocuments(Backend& backend, int layer, const StackLayer::Cross& cross) const {
+  ForParts([&](auto&& part) {
+    backend.Run(ops::Project{cross.query, part(input_), part(queries_)});
+  });
   const kernels::Source sources[] = {
-      ops.CachedSource({context_.frame.documents, 0, layer, config_.heads}, documents_ref_)};
-  kernels::Call call = HeadsCall(ops.compute(), queries_, z_, config_.heads);
+      CachedSource(backend, {context_.frame.documents, 0, layer, config_.heads}, documents_ref_)};
+  kernels::Call call = HeadsCall(backend.compute(), queries_, z_, config_.heads);
   call.sources = sources;
-  ops.Attend(cross_ref_, call);
+  backend.Run(ops::Attend{cross_ref_, call});
 }
 
-void StackPass::Finish(Ops& ops, int layer) const {
+void StackPass::Finish(Backend& backend, int layer) const {
   const StackLayer& weights = context_.weights->layers[static_cast<size_t>(layer)];
   BlockWeights block;
   block.out = &weights.out;
   block.after_attention = &weights.attention_norm;
   if (weights.cross) {
     ForParts([&](auto&& part) {
-      ops.ProjectAdded(weights.out, part(z_), weights.attention_norm, NormPlace::kPost, part(x_),
-                       part(input_));
+      backend.Run(ops::ProjectAdded{weights.out, part(z_), weights.attention_norm, NormPlace::kPost,
+                                    part(x_), part(input_)});
     });
-    AttendDocuments(ops, layer, *weights.cross);
+    AttendDocuments(backend, layer, *weights.cross);
     block.out = &weights.cross->out;
     block.after_attention = &weights.cross->norm;
   }
@@ -176,36 +188,39 @@ void StackPass::Finish(Ops& ops, int layer) const {
   block.contract = &weights.contract;
   block.after_layer = &weights.output_norm;
   block.activation = config_.activation;
-  ForParts([&](auto&& part) { ops.FeedForward(block, {part(x_), part(input_), part(z_)}); });
+  ForParts([&](auto&& part) {
+    backend.Run(ops::FeedForward{block, {part(x_), part(input_), part(z_)}});
+  });
 }
 
 // Chunks of prefill attend before any row is stored, the rest behind it.
-void StackPass::Layer(Ops& ops, int layer) {
+void StackPass::Layer(Backend& backend, int layer) {
   const StackLayer& weights = context_.weights->layers[static_cast<size_t>(layer)];
-  ForParts([&](auto&& part) { ops.Project(weights.qkv, part(input_), part(qkv_)); });
+  ForParts([&](auto&& part) { backend.Run(ops::Project{weights.qkv, part(input_), part(qkv_)}); });
   // Nobody reads the last layer of a prompt's earlier chunks.
   const bool skip = layer + 1 == config_.layers() && layout_.wanted == 0;
-  if (!skip) Attend(ops, layer, 0);
-  for (const int group : {0, 1, 2}) Store(ops, layer, group);
+  if (!skip) Attend(backend, layer, 0);
+  for (const int group : {0, 1, 2}) Store(backend, layer, group);
   if (skip) return;
-  Attend(ops, layer, 1);
-  Attend(ops, layer, 2);
-  Finish(ops, layer);
+  Attend(backend, layer, 1);
+  Attend(backend, layer, 2);
+  Finish(backend, layer);
 }
 
-Rows StackPass::Logits(Ops& ops, int64_t first, int64_t count) {
+Rows StackPass::Logits(Backend& backend, int64_t first, int64_t count) {
   const StackWeights& weights = *context_.weights;
   const IndexRef rows = {wanted_ref_.data == nullptr ? nullptr : wanted_ref_.data + first, count};
-  ops.Gather(input_, rows, logit_input_.First(count));
+  backend.Run(ops::Gather{input_, rows, logit_input_.First(count)});
   const int64_t many = std::clamp<int64_t>(layout_.many_wanted - first, 0, count);
   const auto multiply = [&](int64_t from, int64_t part, bool few) {
     if (part == 0) return;
     const Rows in = PartOf(logit_input_, from, part, few);
     if (weights.head_dense) {
-      ops.ProjectActivated(*weights.head_dense, Activation::kGelu, weights.head_norm, in, in);
+      backend.Run(
+          ops::ProjectActivated{*weights.head_dense, Activation::kGelu, weights.head_norm, in, in});
     }
-    ops.Deliver(weights.logits, in, logits_.From(from).First(part),
-                std::span(logits_to_).subspan(static_cast<size_t>(first + from)));
+    backend.Run(ops::Deliver{weights.logits, in, logits_.From(from).First(part),
+                             std::span(logits_to_).subspan(static_cast<size_t>(first + from))});
   };
   multiply(0, many, false);
   multiply(many, count - many, true);

@@ -12,6 +12,7 @@
 #include "kernels/cache/cache_step.h"
 #include "models/generation/strip_blocks.h"
 #include "models/generation/token_forward.h"
+#include "models/ops/cache_rows.h"
 #include "models/stack/pass_layout.h"
 
 namespace longview::models {
@@ -26,11 +27,11 @@ class StackPass final : public TokenForward {
   bool RepeatsEarlier(int layer) const override { return PatternOf(layer) != layer; }
 
   absl::Status Append() override;
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
-  Rows Logits(Ops& ops, int64_t first, int64_t count) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
+  Rows Logits(Backend& backend, int64_t first, int64_t count) override;
   void End() override { step_->End(); }
 
  private:
@@ -45,10 +46,10 @@ class StackPass final : public TokenForward {
   template <typename Use>
   void ForParts(Use&& use) const;
 
-  void Attend(Ops& ops, int layer, int group) const;
-  void AttendDocuments(Ops& ops, int layer, const StackLayer::Cross& cross) const;
-  void Store(Ops& ops, int layer, int group) const;
-  void Finish(Ops& ops, int layer) const;
+  void Attend(Backend& backend, int layer, int group) const;
+  void AttendDocuments(Backend& backend, int layer, const StackLayer::Cross& cross) const;
+  void Store(Backend& backend, int layer, int group) const;
+  void Finish(Backend& backend, int layer) const;
 
   const StackContext context_;
   const StackConfig& config_;

@@ -1,5 +1,12 @@
 #include "models/transformer/pass.h"
 
+#include "models/ops/attend.h"
+#include "models/ops/embed.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
+#include "models/ops/residual.h"
+
 namespace longview::models {
 
 TransformerPass::TransformerPass(const TransformerConfig& config, const TransformerWeights& weights,
@@ -11,7 +18,7 @@ TransformerPass::TransformerPass(const TransformerConfig& config, const Transfor
       batch_(sequences),
       plan_(PlanTransformer(config, batch_, tile_rows)) {}
 
-void TransformerPass::Stage(Ops& ops) {
+void TransformerPass::Stage(Backend& backend) {
   ids_.clear();
   places_.clear();
   kinds_.clear();
@@ -21,24 +28,24 @@ void TransformerPass::Stage(Ops& ops) {
     kinds_.insert(kinds_.end(), sequence->types.begin(), sequence->types.end());
     kinds_.resize(ids_.size());
   }
-  ids_ref_ = ops.Stage(ids_);
-  places_ref_ = ops.Stage(places_);
-  if (config_.types > 0) kinds_ref_ = ops.Stage(kinds_);
-  wanted_ref_ = ops.Stage(plan_.wanted_rows);
-  for (const auto& [window, plan] : plan_.layers) plan_refs_[window] = ops.Stage(plan);
-  wanted_plan_ref_ = ops.Stage(plan_.wanted);
+  ids_ref_ = backend.Stage(ids_);
+  places_ref_ = backend.Stage(places_);
+  if (config_.types > 0) kinds_ref_ = backend.Stage(kinds_);
+  wanted_ref_ = backend.Stage(plan_.wanted_rows);
+  for (const auto& [window, plan] : plan_.layers) plan_refs_[window] = backend.Stage(plan);
+  wanted_plan_ref_ = backend.Stage(plan_.wanted);
 }
 
-void TransformerPass::Take(Ops& ops) {
+void TransformerPass::Take(Backend& backend) {
   using enum RowType;
-  using enum Ops::Tail;
-  x_ = ops.Take(tokens(), width(), kFloat, kPanel);
-  input_ = ops.TakeInput(x_, config_.norms);
-  kept_ = ops.TakeKept(x_, wanted());
+  using enum Backend::Tail;
+  x_ = backend.Take(tokens(), width(), kFloat, kPanel);
+  input_ = backend.TakeInput(x_, config_.norms);
+  kept_ = backend.TakeKept(x_, wanted());
   kept_input_ = input_.data == x_.data ? kept_ : input_;
-  projections_ = ops.Take(tokens(), 3 * width(), kCompute, kPanel);
-  queries_ = ops.Take(wanted(), width(), kCompute);
-  z_ = ops.Take(tokens(), width(), kCompute, kPanel);
+  projections_ = backend.Take(tokens(), 3 * width(), kCompute, kPanel);
+  queries_ = backend.Take(wanted(), width(), kCompute);
+  z_ = backend.Take(tokens(), width(), kCompute, kPanel);
 }
 
 void TransformerPass::LeaveDropped(int layer) {
@@ -50,10 +57,10 @@ void TransformerPass::LeaveDropped(int layer) {
   plan_ = PlanTransformer(config_, batch_, tile_rows_);
 }
 
-void TransformerPass::Embed(Ops& ops) {
+void TransformerPass::Embed(Backend& backend) {
   const auto table = [](const Table& given) { return given ? &given : nullptr; };
   const bool own_input = pre_norm() || compute_ != Compute::kFp32;
-  EmbedArgs args;
+  ops::Embed args;
   args.words = &weights_.words;
   args.positions = table(weights_.positions);
   args.types = table(weights_.types);
@@ -63,30 +70,30 @@ void TransformerPass::Embed(Ops& ops) {
   args.norm = &weights_.embedding_norm;
   args.x = x_.First(tokens());
   if (own_input && !pre_norm()) args.input = input_.First(tokens());
-  ops.Embed(args);
+  backend.Run(args);
   if (!pre_norm()) return;
   const NormWeight& first = weights_.layers[0].attention_norm;
   if (first.width > 0) {
-    ops.Residual(args.x, {}, &first, NormPlace::kPre, input_.First(tokens()));
+    backend.Run(ops::Residual{args.x, {}, &first, NormPlace::kPre, input_.First(tokens())});
   } else {
-    ops.Narrow(args.x, input_.First(tokens()));
+    backend.Run(ops::Narrow{args.x, input_.First(tokens())});
   }
 }
 
-void TransformerPass::Attend(Ops& ops, int layer) {
+void TransformerPass::Attend(Backend& backend, int layer) {
   const TransformerConfig::Layer& kind = config_.layers[layer];
   const Weight& project = weights_.layers[layer].project;
   const Rows rows = projections_.First(tokens());
   if (kind.rotary >= 0) {
     const Rotary rotary = {&weights_.angles[kind.rotary], places_ref_, 2 * width()};
-    ops.ProjectRotated(project, rotary, input_.First(tokens()), rows);
+    backend.Run(ops::ProjectRotated{project, rotary, input_.First(tokens()), rows});
   } else {
-    ops.Project(project, input_.First(tokens()), rows);
+    backend.Run(ops::Project{project, input_.First(tokens()), rows});
   }
   Rows queries = rows.Columns(0, width());
   if (last(layer)) {
     const Rows kept = queries_.First(wanted());
-    ops.Gather(queries, wanted_ref_, kept);
+    backend.Run(ops::Gather{queries, wanted_ref_, kept});
     queries = kept;
   }
   const kernels::Plan& plan = last(layer) ? plan_.wanted : plan_.layers.at(kind.window);
@@ -95,10 +102,10 @@ void TransformerPass::Attend(Ops& ops, int layer) {
                                        rows.Columns(2 * width(), width()), config_.heads));
   kernels::Call call = HeadsCall(compute_, queries, z_, config_.heads);
   call.sources = sources;
-  ops.Attend(last(layer) ? wanted_plan_ref_ : plan_refs_.at(kind.window), call);
+  backend.Run(ops::Attend{last(layer) ? wanted_plan_ref_ : plan_refs_.at(kind.window), call});
 }
 
-void TransformerPass::Finish(Ops& ops, int layer) {
+void TransformerPass::Finish(Backend& backend, int layer) {
   const TransformerLayer& own = weights_.layers[layer];
   BlockWeights block;
   block.out = &own.out;
@@ -115,16 +122,18 @@ void TransformerPass::Finish(Ops& ops, int layer) {
   block.norms = config_.norms;
   if (!last(layer)) {
     const int64_t rows = tokens();
-    return ops.FeedForward(block, {x_.First(rows), input_.First(rows), z_.First(rows)});
+    return backend.Run(
+        ops::FeedForward{block, {x_.First(rows), input_.First(rows), z_.First(rows)}});
   }
   const int64_t rows = wanted();
-  ops.Keep(x_, wanted_ref_, kept_);
-  ops.FeedForward(block, {kept_.First(rows), kept_input_.First(rows), z_.First(rows)});
+  backend.Run(ops::Keep{x_, wanted_ref_, kept_});
+  backend.Run(
+      ops::FeedForward{block, {kept_.First(rows), kept_input_.First(rows), z_.First(rows)}});
 }
 
-void TransformerPass::Layer(Ops& ops, int layer) {
-  Attend(ops, layer);
-  Finish(ops, layer);
+void TransformerPass::Layer(Backend& backend, int layer) {
+  Attend(backend, layer);
+  Finish(backend, layer);
 }
 
 }  // namespace longview::models

@@ -28,10 +28,10 @@ class TransformerPass final : public EncoderPass {
                   Compute compute, Sequences sequences, int tile_rows);
 
   int layers() const override { return static_cast<int>(config_.layers.size()); }
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
 
   Rows Wanted() const override { return kept_.First(wanted()); }
   int64_t FirstWanted(int place) const override { return plan_.wanted_offsets[place]; }
@@ -40,8 +40,8 @@ class TransformerPass final : public EncoderPass {
   void LeaveDropped(int layer) override;
 
  private:
-  void Attend(Ops& ops, int layer);
-  void Finish(Ops& ops, int layer);
+  void Attend(Backend& backend, int layer);
+  void Finish(Backend& backend, int layer);
 
   bool last(int layer) const { return layer + 1 == layers(); }
   bool pre_norm() const { return config_.norms == NormPlace::kPre; }

@@ -4,7 +4,16 @@
 #include <cmath>
 #include <utility>
 
+#include "models/ops/attend.h"
+#include "models/ops/cache_rows.h"
+#include "models/ops/deliver.h"
+#include "models/ops/embed.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/long_short.h"
+#include "models/ops/move_rows.h"
+#include "models/transformer_ls/append_segments.h"
 #include "models/transformer_ls/cache_layout.h"
+#include "models/transformer_ls/score_positions.h"
 
 namespace longview::models {
 
@@ -65,25 +74,26 @@ void LsPass::ListTable(const LsGroup& layout, int strip, Group& group) const {
   RoundUpBlocks(layout, blocks);
 }
 
-void LsPass::StageGroup(Ops& ops, size_t index) {
+void LsPass::StageGroup(Backend& backend, size_t index) {
   const LsGroup& layout = layout_.groups[index];
   if (layout.runs == 0) return;
   Group& group = groups_[index];
   for (int strip = kWindowStrip; strip <= (config_.early() ? kEarlyStrip : kLateStrip); ++strip) {
     const auto s = static_cast<size_t>(strip);
     ListTable(layout, strip, group);
-    group.tables[s] = ops.StageBlocks(group.blocks[s], group.offsets[s]);
+    group.tables[s] = StageBlocks(backend, group.blocks[s], group.offsets[s]);
   }
   std::vector<kernels::CachePlace>& counted = places_[kWindowStrip];
   if (!step_) counted.resize(static_cast<size_t>(layout.rows));
-  group.window = ops.StagePlaces(
-      context_.cache, step_ ? step_->places(layout.group, kWindowStrip) : std::span(counted));
-  group.plan = ops.Stage(layout.plan);
+  group.window =
+      StagePlaces(backend, context_.cache,
+                  step_ ? step_->places(layout.group, kWindowStrip) : std::span(counted));
+  group.plan = backend.Stage(layout.plan);
   group.plan.decodes = layout.decodes();
 }
 
 // Places of all groups, one behind the other, as their pieces are.
-PlacesRef LsPass::StageLandmarks(Ops& ops, int strip) {
+PlacesRef LsPass::StageLandmarks(Backend& backend, int strip) {
   std::vector<kernels::CachePlace>& places = places_[static_cast<size_t>(strip)];
   places.clear();
   for (const LsGroup& group : layout_.groups) {
@@ -92,38 +102,38 @@ PlacesRef LsPass::StageLandmarks(Ops& ops, int strip) {
     places.insert(places.end(), own.begin(), own.end());
   }
   places.resize(static_cast<size_t>(layout_.closed * config_.rank));
-  return ops.StagePlaces(context_.cache, places);
+  return StagePlaces(backend, context_.cache, places);
 }
 
-void LsPass::Stage(Ops& ops) {
-  ids_ref_ = ops.Stage(ids_);
-  wanted_ref_ = ops.Stage(wanted_);
-  zeros_ref_ = ops.Stage(zeros_);
-  window_limits_ = ops.Stage(layout_.window_limits);
-  segment_limits_ = ops.Stage(layout_.segment_limits);
-  for (size_t g = 0; g < groups_.size(); ++g) StageGroup(ops, g);
-  pieces_ = ops.StagePieces(context_.cache, layout_.pieces);
-  late_ = StageLandmarks(ops, kLateStrip);
-  if (config_.early()) early_ = StageLandmarks(ops, kEarlyStrip);
+void LsPass::Stage(Backend& backend) {
+  ids_ref_ = backend.Stage(ids_);
+  wanted_ref_ = backend.Stage(wanted_);
+  zeros_ref_ = backend.Stage(zeros_);
+  window_limits_ = backend.Stage(layout_.window_limits);
+  segment_limits_ = backend.Stage(layout_.segment_limits);
+  for (size_t g = 0; g < groups_.size(); ++g) StageGroup(backend, g);
+  pieces_ = StagePieces(backend, context_.cache, layout_.pieces);
+  late_ = StageLandmarks(backend, kLateStrip);
+  if (config_.early()) early_ = StageLandmarks(backend, kEarlyStrip);
 }
 
-void LsPass::Take(Ops& ops) {
+void LsPass::Take(Backend& backend) {
   using enum RowType;
   const auto width = static_cast<int64_t>(config_.width);
   const int64_t rows = layout_.rows, wanted = std::min(layout_.wanted, logit_rows_);
   const int64_t decoding = layout_.groups[2].rows;
-  const Ops::Tail read = layout_.many_rows > 0 ? Ops::Tail::kPanel : Ops::Tail::kNone;
-  x_ = ops.Take(rows, width, kFloat, read);
-  input_ = ops.compute() == Compute::kFp32 ? x_ : ops.Take(rows, width, kCompute, read);
-  parts_ = ops.TakeLongShort(rows, width, config_.columns(), /*beside=*/true);
-  z_ = ops.Take(rows, width, kCompute, read);
-  window_scores_ = ops.Take(config_.heads, decoding * config_.window, kFloat);
-  segment_scores_ = ops.Take(config_.heads, decoding * layout_.segment_stride, kFloat);
+  const Backend::Tail read = layout_.many_rows > 0 ? Backend::Tail::kPanel : Backend::Tail::kNone;
+  x_ = backend.Take(rows, width, kFloat, read);
+  input_ = backend.compute() == Compute::kFp32 ? x_ : backend.Take(rows, width, kCompute, read);
+  parts_ = TakeLongShort(backend, rows, width, config_.columns(), /*beside=*/true);
+  z_ = backend.Take(rows, width, kCompute, read);
+  window_scores_ = backend.Take(config_.heads, decoding * config_.window, kFloat);
+  segment_scores_ = backend.Take(config_.heads, decoding * layout_.segment_stride, kFloat);
   const int64_t means = config_.early() ? layout_.closed * config_.rank : 0;
-  hidden_means_ =
-      ops.Take(means, width, kCompute, means > 0 ? Ops::Tail::kPanel : Ops::Tail::kNone);
-  logit_input_ = ops.Take(wanted, width, kCompute, wanted > 0 ? read : Ops::Tail::kNone);
-  logits_ = ops.TakeDelivered(wanted, config_.vocab);
+  hidden_means_ = backend.Take(means, width, kCompute,
+                               means > 0 ? Backend::Tail::kPanel : Backend::Tail::kNone);
+  logit_input_ = backend.Take(wanted, width, kCompute, wanted > 0 ? read : Backend::Tail::kNone);
+  logits_ = TakeDelivered(backend, wanted, config_.vocab);
 }
 
 template <typename Use>
@@ -135,66 +145,70 @@ void LsPass::ForParts(int64_t first, Use&& use) const {
 }
 
 // H = sqrt(d) * embedding; nothing is added for positions.
-void LsPass::Embed(Ops& ops) {
-  EmbedArgs args;
+void LsPass::Embed(Backend& backend) {
+  ops::Embed args;
   args.words = &context_.weights->words;
   args.ids = ids_ref_;
   args.factor = std::sqrt(static_cast<float>(config_.width));
   if (config_.pre_norm) args.norm = &WeightsOf(0).norm1;
   args.x = x_;
   args.input = input_;
-  ops.Embed(args);
+  backend.Run(args);
 }
 
-void LsPass::Project(Ops& ops, const LsLmLayer& weights) const {
+void LsPass::Project(Backend& backend, const LsLmLayer& weights) const {
   ForParts(0, [&](int64_t row, int64_t count, bool few) {
-    ops.ProjectLongShort(weights.project, weights.window_norm, input_.Part(row, count, few), count,
-                         parts_.Part(row, count, few));
+    backend.Run(ops::ProjectLongShort{weights.project, weights.window_norm,
+                                      input_.Part(row, count, few), count,
+                                      parts_.Part(row, count, few)});
   });
 }
 
 // Two forms in kBlocks: averaged after projection, and before, by the projection of a token.
-void LsPass::CloseSegments(Ops& ops, int layer) const {
+void LsPass::CloseSegments(Backend& backend, int layer) const {
   const LsLmLayer& weights = WeightsOf(layer);
-  OpenSegmentArgs args;
-  args.pieces = pieces_;
-  args.rank = config_.rank;
-  args.from = parts_;
+  const StripRef strip = StripOf(kLateStrip, layer);
+  ops::AppendSegments args{.pieces = pieces_,
+                           .rank = config_.rank,
+                           .from = parts_,
+                           .hidden = {},
+                           .hidden_means = hidden_means_,
+                           .norm = weights.segment_norm,
+                           .strip = strip,
+                           .places = late_};
   if (config_.early()) args.hidden = x_;
-  args.hidden_means = hidden_means_;
-  args.norm = &weights.segment_norm;
-  args.strip = StripOf(kLateStrip, layer);
-  args.places = late_;
-  ops.AppendSegments(args);
+  backend.Run(args);
   if (hidden_means_.count == 0) return;
-  ops.StoreProjected(weights.project, weights.segment_norm, hidden_means_,
-                     StripOf(kEarlyStrip, layer), early_);
+  backend.Run(ops::StoreProjected{weights.project, weights.segment_norm, hidden_means_,
+                                  StripOf(kEarlyStrip, layer), early_});
 }
 
-void LsPass::StoreWindow(Ops& ops, int layer, size_t index) const {
+void LsPass::StoreWindow(Backend& backend, int layer, size_t index) const {
   const LsGroup& group = layout_.groups[index];
   if (group.runs == 0) return;
-  ops.Store(StripOf(kWindowStrip, layer), parts_.keys.From(group.row0).First(group.rows),
-            parts_.values.From(group.row0).First(group.rows), groups_[index].window);
+  backend.Run(ops::Store{StripOf(kWindowStrip, layer),
+                         parts_.keys.From(group.row0).First(group.rows),
+                         parts_.values.From(group.row0).First(group.rows), groups_[index].window});
 }
 
-kernels::Source LsPass::SourceOf(Ops& ops, ScheduleSource kind, int layer,
+kernels::Source LsPass::SourceOf(Backend& backend, ScheduleSource kind, int layer,
                                  const Group& group) const {
   kernels::Source source;
   if (kind == ScheduleSource::kFresh) {
-    source = HeadsSource(ops.compute(), parts_.keys, parts_.values, config_.heads);
+    source = HeadsSource(backend.compute(), parts_.keys, parts_.values, config_.heads);
   } else if (context_.zero != nullptr && (kind == ScheduleSource::kConstantSegments ||
                                           kind == ScheduleSource::kConstantWindow)) {
     source = context_.zero->Of(kind, layer, zeros_ref_.data);
   } else {
     const int strip = kernels::StripOf(kind);
-    source = ops.CachedSource(StripOf(strip, layer), group.tables[static_cast<size_t>(strip)]);
+    source = CachedSource(backend, StripOf(strip, layer), group.tables[static_cast<size_t>(strip)]);
   }
   if (OfWindow(kind)) source.q_add = WeightsOf(layer).window_add.floats();
   return source;
 }
 
-std::array<kernels::Table, 2> LsPass::TablesOf(Ops& ops, int layer, const LsGroup& layout) const {
+std::array<kernels::Table, 2> LsPass::TablesOf(Backend& backend, int layer,
+                                               const LsGroup& layout) const {
   // While a forward is counted the tables may grow in another thread; they make no difference.
   PositionTable window, segments;
   if (step_) {
@@ -205,7 +219,8 @@ std::array<kernels::Table, 2> LsPass::TablesOf(Ops& ops, int layer, const LsGrou
   const PositionScores scores[] = {
       {window, window_limits_, config_.window, window_scores_},
       {segments, segment_limits_, layout_.segment_stride, segment_scores_}};
-  ops.ScorePositions(parts_.q.From(layout.row0).First(layout.rows), config_.heads, scores);
+  backend.Run(
+      ops::ScorePositions{parts_.q.From(layout.row0).First(layout.rows), config_.heads, scores});
   const auto table = [](const Rows& made) {
     kernels::Table added;
     added.data = made.data;
@@ -216,23 +231,23 @@ std::array<kernels::Table, 2> LsPass::TablesOf(Ops& ops, int layer, const LsGrou
   return {table(window_scores_), table(segment_scores_)};
 }
 
-void LsPass::Attend(Ops& ops, int layer, size_t index) const {
+void LsPass::Attend(Backend& backend, int layer, size_t index) const {
   const LsGroup& layout = layout_.groups[index];
   if (layout.runs == 0) return;
   std::array<kernels::Source, 6> sources;
   size_t count = 0;
   for (const ScheduleSource kind : layout.sources) {
-    sources[count++] = SourceOf(ops, kind, layer, groups_[index]);
+    sources[count++] = SourceOf(backend, kind, layer, groups_[index]);
   }
-  const std::array<kernels::Table, 2> tables = TablesOf(ops, layer, layout);
-  kernels::Call call = HeadsCall(ops.compute(), parts_.q, z_, config_.heads);
+  const std::array<kernels::Table, 2> tables = TablesOf(backend, layer, layout);
+  kernels::Call call = HeadsCall(backend.compute(), parts_.q, z_, config_.heads);
   call.sources = std::span(sources).first(count);
   call.tables = tables;
-  ops.Attend(groups_[index].plan, call);
+  backend.Run(ops::Attend{groups_[index].plan, call});
 }
 
 // pre_ln keeps the stream normalised: what follows the FFN is the next layer's norm1.
-void LsPass::Finish(Ops& ops, int layer, int64_t first) const {
+void LsPass::Finish(Backend& backend, int layer, int64_t first) const {
   const LsLmLayer& weights = WeightsOf(layer);
   const bool last = layer + 1 == config_.layers;
   BlockWeights block;
@@ -245,37 +260,37 @@ void LsPass::Finish(Ops& ops, int layer, int64_t first) const {
                                         : &WeightsOf(layer + 1).norm1;
   block.activation = config_.activation;
   ForParts(first, [&](int64_t row, int64_t count, bool few) {
-    ops.FeedForward(
-        block, {x_.Part(row, count, few), input_.Part(row, count, few), z_.Part(row, count, few)});
+    backend.Run(ops::FeedForward{
+        block, {x_.Part(row, count, few), input_.Part(row, count, few), z_.Part(row, count, few)}});
   });
 }
 
 // Chunks of prefill attend before any row of theirs is stored, the rest behind it.
-void LsPass::Layer(Ops& ops, int layer) {
-  Project(ops, WeightsOf(layer));
-  CloseSegments(ops, layer);
+void LsPass::Layer(Backend& backend, int layer) {
+  Project(backend, WeightsOf(layer));
+  CloseSegments(backend, layer);
   const bool last = layer + 1 == config_.layers;
   // Rows whose last layer nobody reads are left out where they come first: chunks of a prompt.
   const LsGroup& fresh = layout_.groups[0];
   const auto chunks = std::span(layout_.runs).first(static_cast<size_t>(fresh.runs));
   const bool skip = last && WantedRows(chunks) == 0;
-  if (!skip) Attend(ops, layer, 0);
-  for (const size_t group : {0, 1, 2}) StoreWindow(ops, layer, group);
+  if (!skip) Attend(backend, layer, 0);
+  for (const size_t group : {0, 1, 2}) StoreWindow(backend, layer, group);
   if (last && layout_.wanted == 0) return;
-  Attend(ops, layer, 1);
-  Attend(ops, layer, 2);
-  Finish(ops, layer, skip ? fresh.rows : 0);
+  Attend(backend, layer, 1);
+  Attend(backend, layer, 2);
+  Finish(backend, layer, skip ? fresh.rows : 0);
 }
 
-Rows LsPass::Logits(Ops& ops, int64_t first, int64_t count) {
+Rows LsPass::Logits(Backend& backend, int64_t first, int64_t count) {
   const IndexRef rows = {wanted_ref_.data == nullptr ? nullptr : wanted_ref_.data + first, count};
-  ops.Gather(input_, rows, logit_input_.First(count));
+  backend.Run(ops::Gather{input_, rows, logit_input_.First(count)});
   const int64_t many = std::clamp<int64_t>(layout_.many_wanted - first, 0, count);
   const auto multiply = [&](int64_t from, int64_t part, bool few) {
     if (part == 0) return;
-    ops.Deliver(context_.weights->logits, logit_input_.Part(from, part, few),
-                logits_.From(from).First(part),
-                std::span(logits_to_).subspan(static_cast<size_t>(first + from)));
+    backend.Run(ops::Deliver{context_.weights->logits, logit_input_.Part(from, part, few),
+                             logits_.From(from).First(part),
+                             std::span(logits_to_).subspan(static_cast<size_t>(first + from))});
   };
   multiply(0, many, false);
   multiply(many, count - many, true);

@@ -15,6 +15,9 @@
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
 #include "models/generation/token_forward.h"
+#include "models/ops/cache_rows.h"
+#include "models/ops/long_short.h"
+#include "models/transformer_ls/append_segments.h"
 #include "models/transformer_ls/context.h"
 #include "models/transformer_ls/pass_layout.h"
 
@@ -30,11 +33,11 @@ class LsPass final : public TokenForward {
   bool RepeatsEarlier(int layer) const override { return layer > 0; }
 
   absl::Status Append() override;
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
-  Rows Logits(Ops& ops, int64_t first, int64_t count) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
+  Rows Logits(Backend& backend, int64_t first, int64_t count) override;
   void End() override { step_->End(); }
 
  private:
@@ -55,21 +58,21 @@ class LsPass final : public TokenForward {
     return {context_.cache, strip, layer, config_.heads};
   }
   void ListTable(const LsGroup& layout, int strip, Group& group) const;
-  void StageGroup(Ops& ops, size_t index);
-  PlacesRef StageLandmarks(Ops& ops, int strip);
+  void StageGroup(Backend& backend, size_t index);
+  PlacesRef StageLandmarks(Backend& backend, int strip);
   // Rows from `first` on, of both ways through a linear: use(row, count, few), many rows first.
   template <typename Use>
   void ForParts(int64_t first, Use&& use) const;
 
-  void Project(Ops& ops, const LsLmLayer& weights) const;
-  void CloseSegments(Ops& ops, int layer) const;
-  void StoreWindow(Ops& ops, int layer, size_t index) const;
-  kernels::Source SourceOf(Ops& ops, kernels::ScheduleSource kind, int layer,
+  void Project(Backend& backend, const LsLmLayer& weights) const;
+  void CloseSegments(Backend& backend, int layer) const;
+  void StoreWindow(Backend& backend, int layer, size_t index) const;
+  kernels::Source SourceOf(Backend& backend, kernels::ScheduleSource kind, int layer,
                            const Group& group) const;
   // The tables of positions, or, of rows that decode, of their scores, which are made.
-  std::array<kernels::Table, 2> TablesOf(Ops& ops, int layer, const LsGroup& layout) const;
-  void Attend(Ops& ops, int layer, size_t index) const;
-  void Finish(Ops& ops, int layer, int64_t first) const;
+  std::array<kernels::Table, 2> TablesOf(Backend& backend, int layer, const LsGroup& layout) const;
+  void Attend(Backend& backend, int layer, size_t index) const;
+  void Finish(Backend& backend, int layer, int64_t first) const;
 
   const LsContext context_;
   const LsLmConfig& config_;

@@ -1,5 +1,7 @@
 #include "models/transformer_ls/pass_layout.h"
 
+#include "models/transformer_ls/append_segments.h"
+
 #include <algorithm>
 #include <bit>
 #include <span>

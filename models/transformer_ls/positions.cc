@@ -5,6 +5,7 @@
 
 #include "models/layers/span_rows.h"
 #include "models/parallel.h"
+#include "models/transformer_ls/score_positions.h"
 
 namespace longview::models {
 namespace {

@@ -18,8 +18,8 @@
 #include "kernels/base/parallel.h"
 #include "kernels/dense/row_product.h"
 #include "models/dense/scratch.h"
-#include "models/ops/open_segments.h"
 #include "models/transformer_ls/config.h"
+#include "models/transformer_ls/score_positions.h"
 #include "models/transformer_ls/weights.h"
 
 namespace longview::models {

@@ -1,5 +1,12 @@
 #include "models/transformer_ls_text/pass.h"
 
+#include "models/ops/attend.h"
+#include "models/ops/embed.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/long_short.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/residual.h"
+
 #include <algorithm>
 
 namespace longview::models {
@@ -28,7 +35,7 @@ void LsTextPass::MakePlans() {
   }
 }
 
-void LsTextPass::Stage(Ops& ops) {
+void LsTextPass::Stage(Backend& backend) {
   ids_.clear();
   places_.clear();
   kept_rows_.clear();
@@ -46,32 +53,32 @@ void LsTextPass::Stage(Ops& ops) {
     kept_rows_.push_back(static_cast<int32_t>(tokens() + s));
   }
   class_entries_.assign(static_cast<size_t>(class_rows()), 0);
-  ids_ref_ = ops.Stage(ids_);
-  places_ref_ = ops.Stage(places_);
-  kept_ref_ = ops.Stage(kept_rows_);
-  class_entries_ref_ = ops.Stage(class_entries_);
-  segments_ = ops.Stage(batch_.offsets(), batch_.roles());
+  ids_ref_ = backend.Stage(ids_);
+  places_ref_ = backend.Stage(places_);
+  kept_ref_ = backend.Stage(kept_rows_);
+  class_entries_ref_ = backend.Stage(class_entries_);
+  segments_ = StageSegments(backend, batch_.offsets(), batch_.roles());
   for (auto& [with_class, plan] : plans_) {
-    plan.tokens = ops.Stage(plan.host.tokens);
-    plan.class_rows = ops.Stage(plan.host.class_rows);
+    plan.tokens = backend.Stage(plan.host.tokens);
+    plan.class_rows = backend.Stage(plan.host.class_rows);
   }
 }
 
-void LsTextPass::Take(Ops& ops) {
+void LsTextPass::Take(Backend& backend) {
   using enum RowType;
-  using enum Ops::Tail;
+  using enum Backend::Tail;
   const int64_t rows = tokens() + class_rows();
   int64_t projected = 0;
   for (const auto& [with_class, plan] : plans_) {
     projected = std::max(projected, plan.host.projected_rows());
   }
-  x_ = ops.Take(rows, width(), kFloat, kPanel);
-  input_ = ops.TakeInput(x_, NormPlace::kPre);
-  parts_ = ops.TakeLongShort(rows, width(), config_.columns(), /*beside=*/false);
-  landmarks_ = ops.Take(projected, 2 * width(), kCompute);
-  z_ = ops.Take(rows, width(), kCompute, kPanel);
-  kept_ = ops.TakeKept(x_, wanted() + class_rows());
-  kept_z_ = ops.TakeKept(z_, wanted() + class_rows(), parts_.keys);
+  x_ = backend.Take(rows, width(), kFloat, kPanel);
+  input_ = backend.TakeInput(x_, NormPlace::kPre);
+  parts_ = TakeLongShort(backend, rows, width(), config_.columns(), /*beside=*/false);
+  landmarks_ = backend.Take(projected, 2 * width(), kCompute);
+  z_ = backend.Take(rows, width(), kCompute, kPanel);
+  kept_ = backend.TakeKept(x_, wanted() + class_rows());
+  kept_z_ = backend.TakeKept(z_, wanted() + class_rows(), parts_.keys);
 }
 
 Rows LsTextPass::Extra() const {
@@ -101,20 +108,20 @@ void LsTextPass::LeaveDropped(int layer) {
   MakePlans();
 }
 
-void LsTextPass::Embed(Ops& ops) {
-  EmbedArgs args;
+void LsTextPass::Embed(Backend& backend) {
+  ops::Embed args;
   args.words = &weights_.words;
   args.positions = &weights_.positions;
   args.ids = ids_ref_;
   args.places = places_ref_;
   args.x = x_.First(static_cast<int64_t>(ids_.size()));
-  ops.Embed(args);
-  ops.Residual(args.x, {}, &weights_.layer(0).attention_norm, NormPlace::kPre,
-               input_.First(args.x.count));
+  backend.Run(args);
+  backend.Run(ops::Residual{
+      args.x, {}, &weights_.layer(0).attention_norm, NormPlace::kPre, input_.First(args.x.count)});
 }
 
 // A learned class vector enters attention as it is; the class token is normalised like any token.
-void LsTextPass::EnterClassRows(Ops& ops, int layer) {
+void LsTextPass::EnterClassRows(Backend& backend, int layer) {
   if (!config_.HasClass(layer) || class_token()) return;
   const auto behind = [&](Rows rows) {
     if (rows.data != nullptr) rows.data = rows.Row(tokens());
@@ -122,21 +129,21 @@ void LsTextPass::EnterClassRows(Ops& ops, int layer) {
   };
   const Rows x = behind(x_);
   if (layer == 0 || !config_.HasClass(layer - 1)) {
-    ops.Gather(weights_.class_vector, class_entries_ref_, x);
+    backend.Run(ops::LookUp{weights_.class_vector, class_entries_ref_, x});
   }
-  ops.Narrow(x, behind(input_));
+  backend.Run(ops::Narrow{x, behind(input_)});
 }
 
-void LsTextPass::Attend(Ops& ops, const LsTextLayer& weights, const LayerPlan& plan) {
-  LandmarkArgs landmarks;
-  landmarks.segments = segments_;
+void LsTextPass::Attend(Backend& backend, const LsTextLayer& weights, const LayerPlan& plan) {
+  ops::Landmarks landmarks;
+  landmarks.segments = &segments_;
   landmarks.from = parts_;
   landmarks.heads = config_.heads;
   landmarks.rank = config_.rank;
   landmarks.norm = &weights.landmark_norm;
   landmarks.own_rows = plan.host.has_class;
   landmarks.out = landmarks_;
-  ops.Landmarks(landmarks);
+  backend.Run(landmarks);
   const auto source = [&](const Rows& keys, const Rows& values) {
     return HeadsSource(compute_, keys, values, config_.heads);
   };
@@ -145,14 +152,14 @@ void LsTextPass::Attend(Ops& ops, const LsTextLayer& weights, const LayerPlan& p
       source(parts_.keys, parts_.values)};
   kernels::Call call = HeadsCall(compute_, parts_.q, z_, config_.heads);
   call.sources = for_tokens;
-  ops.Attend(plan.tokens, call);
+  backend.Run(ops::Attend{plan.tokens, call});
   const kernels::Source for_class_rows[] = {source(parts_.own_keys, parts_.own_values),
                                             source(z_, z_)};
   call.sources = for_class_rows;
-  ops.Attend(plan.class_rows, call);
+  backend.Run(ops::Attend{plan.class_rows, call});
 }
 
-void LsTextPass::Finish(Ops& ops, int layer, int64_t rows) {
+void LsTextPass::Finish(Backend& backend, int layer, int64_t rows) {
   const LsTextLayer& own = weights_.layer(layer);
   const bool last = layer + 1 == config_.layers;
   BlockWeights block;
@@ -163,21 +170,24 @@ void LsTextPass::Finish(Ops& ops, int layer, int64_t rows) {
   block.after_layer = last ? nullptr : &weights_.layer(layer + 1).attention_norm;
   block.last = last ? &weights_.norm : nullptr;
   block.norms = NormPlace::kPre;
-  if (!last) return ops.FeedForward(block, {x_.First(rows), input_.First(rows), z_.First(rows)});
+  if (!last)
+    return backend.Run(
+        ops::FeedForward{block, {x_.First(rows), input_.First(rows), z_.First(rows)}});
   const int64_t kept = kept_ref_.count;
-  ops.Keep(x_, kept_ref_, kept_);
-  ops.Keep(z_, kept_ref_, kept_z_);
-  ops.FeedForward(block, {kept_.First(kept), input_.First(kept), kept_z_.First(kept)});
+  backend.Run(ops::Keep{x_, kept_ref_, kept_});
+  backend.Run(ops::Keep{z_, kept_ref_, kept_z_});
+  backend.Run(
+      ops::FeedForward{block, {kept_.First(kept), input_.First(kept), kept_z_.First(kept)}});
 }
 
-void LsTextPass::Layer(Ops& ops, int layer) {
+void LsTextPass::Layer(Backend& backend, int layer) {
   const LsTextLayer& weights = weights_.layer(layer);
   const LayerPlan& plan = PlanOf(layer);
-  EnterClassRows(ops, layer);
-  ops.ProjectLongShort(weights.project, weights.token_norm, input_.First(plan.host.rows()),
-                       plan.host.token_rows, parts_);
-  Attend(ops, weights, plan);
-  Finish(ops, layer, plan.host.rows());
+  EnterClassRows(backend, layer);
+  backend.Run(ops::ProjectLongShort{weights.project, weights.token_norm,
+                                    input_.First(plan.host.rows()), plan.host.token_rows, parts_});
+  Attend(backend, weights, plan);
+  Finish(backend, layer, plan.host.rows());
 }
 
 }  // namespace longview::models

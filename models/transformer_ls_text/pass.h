@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "models/encoder/pass.h"
+#include "models/ops/long_short.h"
 #include "models/transformer_ls_text/config.h"
 #include "models/transformer_ls_text/plan.h"
 #include "models/transformer_ls_text/weights.h"
@@ -32,10 +33,10 @@ class LsTextPass final : public EncoderPass {
              Sequences sequences, int tile_rows);
 
   int layers() const override { return config_.layers; }
-  void Stage(Ops& ops) override;
-  void Take(Ops& ops) override;
-  void Embed(Ops& ops) override;
-  void Layer(Ops& ops, int layer) override;
+  void Stage(Backend& backend) override;
+  void Take(Backend& backend) override;
+  void Embed(Backend& backend) override;
+  void Layer(Backend& backend, int layer) override;
 
   Rows Wanted() const override { return kept_.First(wanted()); }
   // The class vectors.
@@ -54,9 +55,9 @@ class LsTextPass final : public EncoderPass {
   };
 
   void MakePlans();
-  void EnterClassRows(Ops& ops, int layer);
-  void Attend(Ops& ops, const LsTextLayer& weights, const LayerPlan& plan);
-  void Finish(Ops& ops, int layer, int64_t rows);
+  void EnterClassRows(Backend& backend, int layer);
+  void Attend(Backend& backend, const LsTextLayer& weights, const LayerPlan& plan);
+  void Finish(Backend& backend, int layer, int64_t rows);
 
   const LayerPlan& PlanOf(int layer) const { return plans_.at(config_.HasClass(layer)); }
   int64_t width() const { return config_.width; }
@@ -78,7 +79,7 @@ class LsTextPass final : public EncoderPass {
   // Staged: per row; kept rows, wanted tokens before class rows.
   std::vector<int32_t> ids_, places_, kept_rows_, class_entries_;
   IndexRef ids_ref_, places_ref_, kept_ref_, class_entries_ref_;
-  SegmentsRef segments_;
+  Segments segments_;
 
   Rows x_;               // [rows, d] residual stream: tokens, then class rows.
   Rows input_;           // T [rows, d] what attention reads.

@@ -22,9 +22,8 @@ struct VilForward {
   static absl::Status CheckSize(const VilConfig& config, ImageSize size);
   static absl::Status CheckDevice(const VilConfig& config, const std::string& origin,
                                   const std::string& device);
-  static std::unique_ptr<VisionPass> MakePass(const VilContext& context,
-                                              std::span<const VisionPicture> pictures,
-                                              bool measure) {
+  static std::unique_ptr<Forward> MakePass(const VilContext& context,
+                                           std::span<const VisionPicture> pictures, bool measure) {
     return std::make_unique<VilPass>(context, pictures, measure);
   }
   static std::vector<FeatureMap> MapsOf(const VilConfig& config, ImageSize picture);

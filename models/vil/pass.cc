@@ -1,5 +1,13 @@
 #include "models/vil/pass.h"
 
+#include "models/ops/attend.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/project.h"
+#include "models/ops/residual.h"
+#include "models/vil/attend_by_features.h"
+#include "models/vil/sum_positions.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -128,68 +136,71 @@ void VilPass::ListBiases(size_t index) {
   }
 }
 
-void VilPass::StageLists(Ops& ops, MapOps& maps, size_t index) {
+void VilPass::StageLists(Backend& backend, size_t index) {
   PlannedStage& stage = stages_[index];
   const VilStagePlan& plan = stage.plan;
   const VilStage& config = *stage.config;
-  stage.offsets = ops.Stage(plan.offsets);
+  stage.offsets = backend.Stage(plan.offsets);
   if (config.attention == VilAttention::kReduction) {
-    stage.reduction_ref = maps.Stage(stage.reduction);
+    stage.reduction_ref = StageReduction(backend, stage.reduction);
   }
   for (size_t b = 0; b < stage.bands.size(); ++b) {
     Band& band = stage.bands[b];
-    band.biases = maps.Stage(band.maps, config.heads, config.blocks);
+    band.biases = StageBiases(backend, band.maps, config.heads, config.blocks);
     if (plan.long_short.empty()) {
       const VilAttentionPlan& attention = plan.bands[b].attention;
-      if (!attention.empty()) band.attention = ops.Stage(attention.made->plan);
+      if (!attention.empty()) band.attention = backend.Stage(attention.made->plan);
       continue;
     }
     const LongShortBand& from = plan.long_short[b];
     if (from.is_large()) continue;
     const kernels::Plan& tokens = band.joined ? band.joined->plan : from.whole->tokens;
-    band.long_short = StageLongShort(ops, *from.whole, tokens);
+    band.long_short = StageLongShort(backend, *from.whole, tokens);
   }
-  if (separates_globals(stage)) stage.globals = ops.Stage(plan.globals.made->plan);
+  if (separates_globals(stage)) stage.globals = backend.Stage(plan.globals.made->plan);
 }
 
-void VilPass::CarveStage(Ops& ops, MapOps& maps, size_t index, Carver& carver) {
+void VilPass::CarveStage(Backend& backend, size_t index, Carver& carver) {
   PlannedStage& stage = stages_[index];
   const VilStagePlan& plan = stage.plan;
   const VilStage& config = *stage.config;
   Buffers& b = stage.b;
   b = {};
-  const int64_t d = config.width, element = ElementBytes(ops.compute());
-  const int64_t in_tail = maps.input_tail(), out_tail = maps.output_tail();
+  const int64_t d = config.width;
+  using Tail = Backend::Tail;
+  const auto take = [&](int64_t count, int64_t columns, Tail tail) {
+    return backend.CarveRows(count, columns, RowType::kCompute, tail, carver);
+  };
   if (config.attention == VilAttention::kLongShort) {
-    b.long_short = CarveLongShort(maps, ops.compute(),
+    b.long_short = CarveLongShort(backend, context_,
                                   {.pattern = stage.pattern, .bands = plan.long_short}, carver);
   } else {
     const int64_t band = plan.band_rows();
     const int64_t columns = config.attention == VilAttention::kReduction ? d : 3 * d;
-    b.normed = CarveRows(band, d, element, in_tail, carver);
-    b.qkv = CarveRows(band, columns, element, out_tail, carver);
-    const int64_t sum_tail = config.attention == VilAttention::kReduction ? out_tail : 0;
-    b.keys = CarveRows(plan.keys, 2 * d, maps.sum_bytes(), sum_tail, carver);
+    b.normed = take(band, d, Tail::kPanel);
+    b.qkv = take(band, columns, Tail::kWritten);
+    const Tail sums = config.attention == VilAttention::kReduction ? Tail::kWritten : Tail::kNone;
+    b.keys = backend.CarveRows(plan.keys, 2 * d, SumType(backend), sums, carver);
     if (separates_globals(stage)) {
       const auto globals = static_cast<int64_t>(plan.images.size()) * config.globals;
-      b.global_inputs = CarveRows(globals, d, element, in_tail, carver);
-      b.global_outs = CarveRows(globals, d, element, out_tail, carver);
-      b.global_q = CarveRows(plan.rows, d, element, 0, carver);
-      b.global_kv = CarveRows(plan.rows, 2 * d, element, out_tail, carver);
+      b.global_inputs = take(globals, d, Tail::kPanel);
+      b.global_outs = take(globals, d, Tail::kWritten);
+      b.global_q = take(plan.rows, d, Tail::kNone);
+      b.global_kv = take(plan.rows, 2 * d, Tail::kWritten);
     }
-    if (plan.has_slices()) b.open = maps.CarveOpen(OpenGlobals(config), band, carver);
+    if (plan.has_slices()) b.open = CarveOpenRows(OpenGlobals(config), context_, band, carver);
   }
   int64_t bias = 0;
   for (const Band& band : stage.bands) {
-    bias = std::max(bias, maps.BiasFloats(band.maps, config.heads));
+    bias = std::max(bias, BiasFloats(backend, band.maps, config.heads));
   }
   b.bias = carver.Take<float>(bias);
 }
 
-void VilPass::RunBlock(Ops& ops, MapOps& maps, size_t index, int block) {
+void VilPass::RunBlock(Backend& backend, size_t index, int block) {
   const PlannedStage& stage = stages_[index];
-  const At at = {ops, maps, index, block};
-  if (block == 0) maps.ClearTail(NormedRows(stage));
+  const At at = {backend, index, block};
+  if (block == 0) backend.ClearTail(NormedRows(stage));
   for (size_t band = 0; band < stage.bands.size(); ++band) {
     if (!stage.plan.long_short.empty()) {
       RunLongShort(at, band);
@@ -202,17 +213,19 @@ void VilPass::RunBlock(Ops& ops, MapOps& maps, size_t index, int block) {
 }
 
 void VilPass::Norm(const At& at, int64_t first, int64_t count) const {
-  at.ops.Residual(x(at.stage).From(first).First(count), {},
-                  &BlockOf(at.stage, at.block).attention_norm, NormPlace::kPre,
-                  NormedRows(stages_[at.stage]).First(count));
+  at.backend.Run(ops::Residual{x(at.stage).From(first).First(count),
+                               {},
+                               &BlockOf(at.stage, at.block).attention_norm,
+                               NormPlace::kPre,
+                               NormedRows(stages_[at.stage]).First(count)});
 }
 
 void VilPass::RunWhole(const At& at, size_t index) {
   const PlannedStage& stage = stages_[at.stage];
   const VilBand& band = stage.plan.bands[index];
   if (at.block == 0 || !alone(stage)) Norm(at, band.row0, band.rows);
-  at.ops.Project(BlockOf(at.stage, at.block).qkv, stage.b.normed.First(band.rows),
-                 stage.b.qkv.First(band.rows));
+  at.backend.Run(ops::Project{BlockOf(at.stage, at.block).qkv, stage.b.normed.First(band.rows),
+                              stage.b.qkv.First(band.rows)});
   if (separates_globals(stage)) ProjectGlobals(at);
   Attend(at, index);
   Finish(at, index);
@@ -222,10 +235,10 @@ void VilPass::RunWhole(const At& at, size_t index) {
 void VilPass::ProjectGlobals(const At& at) const {
   const Buffers& b = stages_[at.stage].b;
   const VilBlock& block = BlockOf(at.stage, at.block);
-  at.ops.Project(block.global_key_value, b.normed, b.global_kv);
-  at.ops.Gather(b.normed, global_rows(at.stage), b.global_inputs);
-  at.ops.Project(block.global_query, b.global_inputs, b.global_outs);
-  at.ops.Scatter(b.global_outs, global_rows(at.stage), b.global_q);
+  at.backend.Run(ops::Project{block.global_key_value, b.normed, b.global_kv});
+  at.backend.Run(ops::Gather{b.normed, global_rows(at.stage), b.global_inputs});
+  at.backend.Run(ops::Project{block.global_query, b.global_inputs, b.global_outs});
+  at.backend.Run(ops::Scatter{b.global_outs, global_rows(at.stage), b.global_q});
 }
 
 void VilPass::Attend(const At& at, size_t index) {
@@ -239,17 +252,18 @@ void VilPass::Attend(const At& at, size_t index) {
     for (const MapTokens& image : stage.plan.images) {
       longest = std::max<int64_t>(longest, image.rows);
     }
-    return at.maps.AttendByFeatures(
-        {b.qkv, b.normed, config.heads, config.features, &block.features, stage.offsets, longest});
+    return at.backend.Run(ops::AttendByFeatures{b.qkv, b.normed, config.heads, config.features,
+                                                block.features, stage.offsets, longest});
   }
   if (config.attention == VilAttention::kLinformer) {
     const bool shared = context_.config->share_kv;
-    at.maps.SumPositions({&block.project_keys, shared ? &block.project_keys : &block.project_values,
-                          stage.offsets, stage.plan.images, b.qkv.Columns(d, d),
-                          b.qkv.Columns(2 * d, d), b.keys});
+    at.backend.Run(ops::SumPositions{
+        block.project_keys, shared ? block.project_keys : block.project_values, stage.offsets,
+        stage.plan.images, b.qkv.Columns(d, d), b.qkv.Columns(2 * d, d), b.keys});
   }
   if (config.attention == VilAttention::kReduction) {
-    at.maps.ReduceMaps({stage.reduction_ref, &block.reduce, &block.key_value, b.normed, b.keys});
+    at.backend.Run(
+        ops::ReduceMaps{stage.reduction_ref, block.reduce, block.key_value, b.normed, b.keys});
   }
   const Band& band = stage.bands[index];
   AttendSpans(at, band.attention, band.biases, false);
@@ -264,7 +278,7 @@ void VilPass::AttendSpans(const At& at, PlanRef plan, const BiasRef& biases,
   const VilBlock& block = BlockOf(at.stage, at.block);
   const Buffers& b = stage.b;
   const int64_t d = config.width;
-  const Compute compute = at.ops.compute();
+  const Compute compute = at.backend.compute();
   kernels::Call call = HeadsCall(compute, separate_globals ? b.global_q : b.qkv.Columns(0, d),
                                  b.normed, config.heads);
   kernels::Source tokens;
@@ -289,10 +303,10 @@ void VilPass::AttendSpans(const At& at, PlanRef plan, const BiasRef& biases,
   std::vector<kernels::Table> tables;
   if (config.relative_bias()) {
     tables = {Added(block.bias.mixed), Added(block.bias.global)};
-    at.maps.Biases(biases, block.bias.local, at.block, b.bias, tables);
+    at.backend.Run(ops::AddBiases{biases, block.bias.local, at.block, b.bias, tables});
   }
   call.tables = tables;
-  at.ops.Attend(plan, call);
+  at.backend.Run(ops::Attend{plan, call});
 }
 
 void VilPass::Finish(const At& at, size_t index) const {
@@ -324,7 +338,7 @@ void VilPass::FeedForward(const At& at, const Weight& out, int64_t first, int64_
   if (alone(stage) && at.block + 1 < stage.config->blocks) {
     weights.after_layer = &BlockOf(at.stage, at.block + 1).attention_norm;
   }
-  FeedForwardInParts(at.ops, weights, x(at.stage).From(first).First(count), z);
+  FeedForwardInParts(at.backend, weights, x(at.stage).From(first).First(count), z);
 }
 
 }  // namespace longview::models

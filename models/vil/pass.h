@@ -8,9 +8,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "models/ops/long_short.h"
+#include "models/vil/bias_tables.h"
+#include "models/vil/open_globals.h"
+#include "models/vil/reduce_maps.h"
 #include "models/vil/stage_plan.h"
 #include "models/vision/long_short_map.h"
 #include "models/vision/staged_pass.h"
@@ -58,17 +63,16 @@ class VilPass final : public StagedPass {
   };
   // A block that runs.
   struct At {
-    Ops& ops;
-    MapOps& maps;
+    Backend& backend;
     size_t stage;
     int block;
   };
   struct LargeRows;
 
   EmbedWeights EmbedOf(size_t stage) const override;
-  void StageLists(Ops& ops, MapOps& maps, size_t stage) override;
-  void CarveStage(Ops& ops, MapOps& maps, size_t stage, Carver& carver) override;
-  void RunBlock(Ops& ops, MapOps& maps, size_t stage, int block) override;
+  void StageLists(Backend& backend, size_t stage) override;
+  void CarveStage(Backend& backend, size_t stage, Carver& carver) override;
+  void RunBlock(Backend& backend, size_t stage, int block) override;
 
   void ListBiases(size_t stage);
   VilMapEntry PlacesOf(size_t stage, ImageSize map);
@@ -87,7 +91,7 @@ class VilPass final : public StagedPass {
   static OpenRowsShape OpenGlobals(const VilStage& stage);
   void RunSlice(const At& at, size_t band);
   void LoadSlice(const At& at, const VilBand& band);
-  void AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias) const;
+  void AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias);
 
   void RunLongShort(const At& at, size_t band);
   void ProjectTokens(const At& at, int64_t count, LongShortRows rows) const;
@@ -105,7 +109,8 @@ class VilPass final : public StagedPass {
   const VilContext& context_;
   std::vector<PlannedStage> stages_;
   std::vector<VilMapEntry> kept_;          // Made for a device's lists.
-  int64_t load_begin_ = 0, load_end_ = 0;  // Tokens of the image in slices that lie in qkv.
+  int64_t load_begin_ = 0, load_end_ = 0;  // Tokens of the image in slices that lie in qkv,
+  std::optional<OpenRows> open_;           // and its global ones.
 };
 
 }  // namespace longview::models

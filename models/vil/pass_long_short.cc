@@ -1,4 +1,6 @@
 // ViL-LS: blocks whose tokens attend by long-short attention (long_short/map_plan.h).
+#include "models/ops/long_short.h"
+#include "models/ops/project.h"
 #include "models/vil/pass.h"
 
 namespace longview::models {
@@ -10,7 +12,8 @@ void VilPass::RunLongShort(const At& at, size_t index) {
   const LongShortMemory& memory = stage.b.long_short;
   std::vector<kernels::Table> tables;
   if (stage.pattern.bias) {
-    at.maps.Biases(stage.bands[index].biases, block.bias.local, at.block, stage.b.bias, tables);
+    at.backend.Run(ops::AddBiases{stage.bands[index].biases, block.bias.local, at.block,
+                                  stage.b.bias, tables});
   }
   if (band.is_large()) {
     AttendSlices(at, band, tables);
@@ -19,10 +22,10 @@ void VilPass::RunLongShort(const At& at, size_t index) {
   if (at.block == 0 || !alone(stage)) Norm(at, band.row0, band.rows);
   ProjectTokens(at, band.rows, memory.rows);
   if (Has(block.landmarks)) {
-    at.ops.Project(block.landmarks, memory.normed.First(band.rows),
-                   memory.rows.scores.First(band.rows));
+    at.backend.Run(ops::Project{block.landmarks, memory.normed.First(band.rows),
+                                memory.rows.scores.First(band.rows)});
   }
-  AttendLongShort(at.ops, stage.pattern, stage.bands[index].long_short, band.rows, memory,
+  AttendLongShort(at.backend, stage.pattern, stage.bands[index].long_short, band.rows, memory,
                   &block.landmark_norm, tables);
   FeedForward(at, block.out, band.row0, band.rows, memory.normed);
 }
@@ -33,8 +36,8 @@ void VilPass::ProjectTokens(const At& at, int64_t count, LongShortRows rows) con
   const VilBlock& block = BlockOf(at.stage, at.block);
   for (Rows* part : {&rows.q, &rows.keys, &rows.values, &rows.scores}) *part = part->First(count);
   if (block.qkv.out == 3 * rows.q.width) rows.scores = {};
-  at.ops.ProjectLongShort(block.qkv, block.token_norm, NormedRows(stages_[at.stage]).First(count),
-                          count, rows);
+  at.backend.Run(ops::ProjectLongShort{block.qkv, block.token_norm,
+                                       NormedRows(stages_[at.stage]).First(count), count, rows});
 }
 
 // x changes once all outputs are there.
@@ -49,8 +52,9 @@ struct VilPass::LargeRows final : LargeMapRows {
 
   void Score(int64_t begin, int64_t end) const override {
     pass.Norm(at, local0 + begin, end - begin);
-    at.ops.Project(pass.BlockOf(at.stage, at.block).landmarks, memory.normed.First(end - begin),
-                   memory.scores.From(begin).First(end - begin));
+    at.backend.Run(ops::Project{pass.BlockOf(at.stage, at.block).landmarks,
+                                memory.normed.First(end - begin),
+                                memory.scores.From(begin).First(end - begin)});
   }
   void Project(int64_t begin, int64_t end, bool, std::byte* to) const override {
     ProjectRows(local0 + begin, end - begin, to);
@@ -80,8 +84,8 @@ void VilPass::AttendSlices(const At& at, const LongShortBand& band,
                            const std::vector<kernels::Table>& tables) {
   const PlannedStage& stage = stages_[at.stage];
   const LargeRows rows(*this, at, band, tables);
-  at.maps.AttendLargeMap(LargeMapOf(stage.pattern, band, stage.b.long_short,
-                                    &BlockOf(at.stage, at.block).landmark_norm, rows));
+  at.backend.Run(LargeMapOf(stage.pattern, band, stage.b.long_short,
+                            &BlockOf(at.stage, at.block).landmark_norm, rows));
 }
 
 }  // namespace longview::models

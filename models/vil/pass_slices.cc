@@ -2,6 +2,7 @@
 // projections never exist as a whole. The host's; a device has room for whole maps.
 #include <cmath>
 
+#include "models/ops/project.h"
 #include "models/vil/pass.h"
 
 namespace longview::models {
@@ -13,12 +14,13 @@ OpenRowsShape VilPass::OpenGlobals(const VilStage& stage) {
 }
 
 // The image's global rows see rows [first, first + count) of qkv.
-void VilPass::AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias) const {
+void VilPass::AppendGlobals(const At& at, int64_t first, int64_t count, OpenRowsBias bias) {
   const VilStage& config = *stages_[at.stage].config;
   const int64_t d = config.width;
   const Rows rows = stages_[at.stage].b.qkv.From(first).First(count);
   if (!config.relative_bias()) bias = {};
-  at.maps.AppendOpen(rows.Columns(d, d), rows.Columns(2 * d, d), bias);
+  at.backend.Run(
+      ops::AppendOpenRows{open_, config.globals, rows.Columns(d, d), rows.Columns(2 * d, d), bias});
 }
 
 // Projects the tokens that the slice before has not; the rest moves to the front.
@@ -32,17 +34,17 @@ void VilPass::LoadSlice(const At& at, const VilBand& band) {
     load_end_ = 0;
     if (g > 0) {
       Norm(at, band.row0, g);
-      at.ops.Project(block.qkv, b.normed.First(g), b.qkv.First(g));
-      at.maps.BeginOpen(OpenGlobals(*stage.config), b.open, b.qkv.First(g));
+      at.backend.Run(ops::Project{block.qkv, b.normed.First(g), b.qkv.First(g)});
+      at.backend.Run(ops::BeginOpenRows{open_, OpenGlobals(*stage.config), b.open, b.qkv.First(g)});
       AppendGlobals(at, 0, g, {block.bias.global.values(), g * g, g, 1});
     }
-  } else {
-    at.maps.Move(locals, band.load_begin - load_begin_, 0, load_end_ - band.load_begin);
+  } else if (locals.data != nullptr) {
+    MoveRows(locals, band.load_begin - load_begin_, 0, load_end_ - band.load_begin);
   }
   const int64_t first = load_end_ - band.load_begin, count = band.load_end - load_end_;
   if (count > 0) {
     Norm(at, band.row0 + g + load_end_, count);
-    at.ops.Project(block.qkv, b.normed.First(count), locals.From(first).First(count));
+    at.backend.Run(ops::Project{block.qkv, b.normed.First(count), locals.From(first).First(count)});
     if (g > 0) AppendGlobals(at, g + first, count, {block.bias.mixed.values(), 2 * g, 1, 0});
   }
   load_begin_ = band.load_begin;
@@ -60,7 +62,7 @@ void VilPass::RunSlice(const At& at, size_t index) {
   FeedForward(at, block.out, band.row0 + g + band.begin, band.end - band.begin,
               stage.b.normed.From(g + band.begin - band.load_begin));
   if (g == 0 || band.end < stage.plan.images[static_cast<size_t>(band.image)].count()) return;
-  at.maps.FinishOpen(stage.b.normed.First(g));
+  at.backend.Run(ops::FinishOpenRows{open_, stage.b.normed.First(g)});
   FeedForward(at, block.out, band.row0, g, stage.b.normed);
 }
 

@@ -5,17 +5,19 @@
 #include <cstdint>
 #include <span>
 
-#include "models/ops/map_ops.h"
+#include "models/long_short/attend_large_map.h"
+#include "models/ops/long_short.h"
 
 namespace longview::models {
 
 // Plans and lists of a band that goes through a block as a whole.
 struct LongShortLists {
   PlanRef tokens, class_rows;
-  SegmentsRef segments;  // The images' tokens, for landmarks.
+  Segments segments;  // The images' tokens, for landmarks.
 };
 // `tokens`: plan.tokens, or another form of it. Borrows both.
-LongShortLists StageLongShort(Ops& ops, const LongShortPlan& plan, const kernels::Plan& tokens);
+LongShortLists StageLongShort(Backend& backend, const LongShortPlan& plan,
+                              const kernels::Plan& tokens);
 
 // The memory of a stage's blocks, for the largest of its bands. "T" is an element of the compute
 // type.
@@ -27,31 +29,31 @@ struct LongShortMemory {
   Rows outputs;                 // T [rows, d] of a band in slices,
   Rows scores;                  // before the scores of all its tokens,
   Rows sliced_values;           // and those of values.
-  std::byte* sliced = nullptr;  // AttendLargeMap's,
+  std::byte* sliced = nullptr;  // CarveLargeMap's,
   bool in_scratch = false;      // or none.
 };
 struct LongShortNeeds {
   const LongShortPattern& pattern;
   std::span<const LongShortBand> bands;
-  bool one_product = true;    // See MapOps::CarveLongShort.
+  bool one_product = true;    // Whether one makes queries, keys, values and scores.
   bool value_scores = false;  // Whether values have weights of their own.
   int beside = 0;             // Rows of a map above and below a slice that are read with it.
 };
-LongShortMemory CarveLongShort(const MapOps& maps, Compute compute, const LongShortNeeds& needs,
-                               Carver& carver);
+LongShortMemory CarveLongShort(const Backend& backend, const ComputeContext& context,
+                               const LongShortNeeds& needs, Carver& carver);
 
 // The band's outputs into `memory.normed`, of its projected rows and their scores.
 // `landmark_norm` null: landmarks as they are. `tables` are those of the tokens' plan.
-void AttendLongShort(Ops& ops, const LongShortPattern& pattern, const LongShortLists& lists,
+void AttendLongShort(Backend& backend, const LongShortPattern& pattern, const LongShortLists& lists,
                      int64_t band_rows, const LongShortMemory& memory,
                      const NormWeight* landmark_norm, std::span<const kernels::Table> tables);
 
 // T [count, 3d] rows of host memory as queries, keys and values side by side; `normed` has d.
 LongShortRows SideBySide(const Rows& normed, int64_t count, std::byte* to);
 
-// The arguments of AttendLargeMap for a band in slices.
-LargeMapArgs LargeMapOf(const LongShortPattern& pattern, const LongShortBand& band,
-                        const LongShortMemory& memory, const NormWeight* landmark_norm,
-                        const LargeMapRows& rows);
+// The attention of a band in slices.
+ops::AttendLargeMap LargeMapOf(const LongShortPattern& pattern, const LongShortBand& band,
+                               const LongShortMemory& memory, const NormWeight* landmark_norm,
+                               const LargeMapRows& rows);
 
 }  // namespace longview::models

@@ -102,4 +102,25 @@ void GatherRows(const float* x, int64_t width, const MapTokens& tokens, Taps tap
   }
 }
 
+int32_t* WriteTaps(const MapTokens& tokens, Taps taps, int32_t* to) {
+  const auto [height, width] = tokens.map;
+  for (int y = taps.y0; y < taps.y0 + taps.side; ++y) {
+    for (int x = taps.x0; x < taps.x0 + taps.side; ++x) {
+      const bool inside = y >= 0 && y < height && x >= 0 && x < width;
+      *to++ = inside ? static_cast<int32_t>(tokens.row(int64_t{y} * width + x)) : -1;
+    }
+  }
+  return to;
+}
+
+int32_t* WriteTaps(const MapTokens& tokens, ImageSize places, int side, int stride, int padding,
+                   int32_t* to) {
+  for (int y = 0; y < places.height; ++y) {
+    for (int x = 0; x < places.width; ++x) {
+      to = WriteTaps(tokens, {y * stride - padding, x * stride - padding, side}, to);
+    }
+  }
+  return to;
+}
+
 }  // namespace longview::models

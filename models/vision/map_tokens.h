@@ -83,4 +83,11 @@ void GatherPixels(const PixelValues& pixels, Taps taps, Compute compute, std::by
 void GatherRows(const float* x, int64_t width, const MapTokens& tokens, Taps taps, Compute compute,
                 std::byte* to);
 
+// Lists for a device: the rows that taps are at, row by row, -1 outside of the map. Returns the end
+// of the list.
+int32_t* WriteTaps(const MapTokens& tokens, Taps taps, int32_t* to);
+// For every place that a convolution leaves of the map.
+int32_t* WriteTaps(const MapTokens& tokens, ImageSize places, int side, int stride, int padding,
+                   int32_t* to);
+
 }  // namespace longview::models

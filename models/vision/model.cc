@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
-#include "models/encoder/best_rates.h"
+#include "models/forward/calibrate.h"
 #include "models/layers/stopwatch.h"
 #include "models/pauses.h"
 #include "models/vision/prepare.h"
@@ -99,26 +99,24 @@ class VisionModel final : public Model {
   mutable TeamChoice teams_;
 };
 
-// The very first run pays for code generation.
 absl::Status VisionModel::WarmUp() {
   if (!directory_->serving.warmup) return absl::OkStatus();
   const ImageSize size = family_->typical_size();
   ImageItem item;
   item.task = Task::kImageFeatures;
   item.pixels = {size, std::vector<float>(size_t{3} * size.height * size.width, 0.5f)};
-  const EncoderWork work = family_->WorkOf(size);
-  for (int i = best_.empty() ? 0 : 1; i < 2; ++i) {
-    EncoderTimes times;
+  const auto time = [&](EncoderTimes* times) -> absl::StatusOr<double> {
     const Item* const items[] = {&item};
     const double start = ComputeClock();
-    VisionRun run(*family_, items, scratch_, nullptr, &times);
+    VisionRun run(*family_, items, scratch_, nullptr, times);
     RunToEnd(run);
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
-    const double seconds = ComputeClock() - start;
-    if (i == 1) best_.Add(work, times, work, seconds);
-  }
-  rates_ = best_.rates();
-  return absl::OkStatus();
+    return ComputeClock() - start;
+  };
+  const absl::StatusOr<EncoderRates> rates =
+      Calibrate({family_->WorkOf(size), time}, nullptr, best_);
+  if (rates.ok()) rates_ = *rates;
+  return rates.status();
 }
 
 }  // namespace

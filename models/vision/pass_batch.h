@@ -1,7 +1,6 @@
 // Passes as batches: on the host, and as parts of a batch on a device.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -11,31 +10,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/dense/scratch_keeper.h"
 #include "models/device/device_run.h"
-#include "models/layers/compute_context.h"
-#include "models/ops/device_map_ops.h"
-#include "models/ops/device_ops.h"
-#include "models/ops/host_map_ops.h"
-#include "models/ops/host_ops.h"
+#include "models/forward/forward_part.h"
+#include "models/forward/host_runner.h"
 #include "models/vision/family.h"
 #include "models/vision/pass.h"
 
 namespace longview::models {
-
-// The need of a pass on a backend, and the work in it.
-struct PassNeed {
-  OpsNeed ops;
-  size_t maps = 0;  // Scratch of operations on maps, which shares that of the others.
-  EncoderWork work;
-
-  size_t scratch() const { return std::max(ops.scratch, maps); }
-  size_t memory() const { return ops.buffers + scratch(); }
-};
-PassNeed CountOnHost(VisionPass& pass, const ComputeContext& context);
-PassNeed CountOnDevice(VisionPass& pass, Compute compute);
-// The bytes of such a pass as a part of a device's batch.
-DeviceRunBytes PartBytes(const PassNeed& need, const VisionPass& pass);
 
 // The need of a picture that is alone.
 struct PictureNeed {
@@ -73,7 +54,7 @@ class PassBatch : public VisionBatch {
         features_(inputs.size()),
         maps_(inputs.size()) {}
 
-  std::unique_ptr<VisionPass> MakePass(std::span<const int> items, bool measure) const {
+  std::unique_ptr<Forward> MakePass(std::span<const int> items, bool measure) const {
     std::vector<VisionPicture> some;
     for (const int item : items) some.push_back(pictures_[item]);
     return Family::MakePass(context_, some, measure);
@@ -124,11 +105,10 @@ class HostPassBatch final : public PassBatch<Family> {
 
   bool Advance() override {
     if (!started_ && !Start()) return false;
-    if (pass_ == nullptr || layer_ == pass_->layers()) return false;
-    pass_->Layer(*ops_, *maps_, layer_);
-    if (++layer_ < pass_->layers()) return true;
-    this->Keep(members_, floats_.data());
-    floats_ = {};
+    if (!runner_) return false;
+    if (runner_->Advance()) return true;
+    this->Keep(members_, pass_->Results()[0].floats());
+    runner_.reset();
     return false;
   }
   void Drop(int i) override { dropped_[i] = true; }
@@ -142,14 +122,9 @@ class HostPassBatch final : public PassBatch<Family> {
     }
     if (members_.empty()) return false;
     pass_ = this->MakePass(members_, false);
-    const PassNeed need = CountOnHost(*pass_, this->context_);
-    loan_.emplace(scratch_, need.memory());
-    ops_.emplace(this->context_, need.ops, loan_->data(), times_);
-    maps_.emplace(this->context_, loan_->data() + need.ops.buffers, times_);
-    floats_.resize(static_cast<size_t>(pass_->result_floats()));
-    pass_->Stage(*ops_, *maps_);
-    pass_->Take(*ops_, *maps_);
-    pass_->set_results(floats_.data());
+    runner_.emplace(*pass_, CountOnHost(*pass_, this->context_).need, this->context_, scratch_,
+                    times_);
+    runner_->Begin();
     return true;
   }
 
@@ -157,36 +132,9 @@ class HostPassBatch final : public PassBatch<Family> {
   EncoderTimes* const times_;
   std::vector<bool> dropped_;
   std::vector<int> members_;  // The pictures that take part.
-  std::unique_ptr<VisionPass> pass_;
-  std::optional<ScratchLoan> loan_;
-  std::optional<HostOps> ops_;
-  std::optional<HostMapOps> maps_;
-  std::vector<float> floats_;  // Results of all members.
+  std::unique_ptr<Forward> pass_;
+  std::optional<HostRunner> runner_;  // While blocks are left.
   bool started_ = false;
-  int layer_ = 0;
-};
-
-// A pass as a part of a batch on a device.
-class VisionPassPart final : public DevicePart {
- public:
-  // REQUIRES: the device outlives the part.
-  VisionPassPart(std::unique_ptr<VisionPass> pass, const Device& device, Compute compute);
-
-  DeviceRunBytes bytes() const override { return bytes_; }
-  void Stage(StagedLists& lists) override;
-  void Carve(Carver& carver) override;
-  int layers() const override { return pass_->layers(); }
-  void Embed() override {}  // Tokens are made by the first layer of every stage.
-  void RunLayer(int layer, const DeviceTimer& timer) override;
-  void AddResults(DeviceResults& results) const override;
-
- private:
-  const std::unique_ptr<VisionPass> pass_;
-  DeviceOps ops_;
-  DeviceMapOps maps_;
-  PassNeed need_;
-  DeviceRunBytes bytes_;
-  float* results_ = nullptr;
 };
 
 // A batch whose stages are on a device, see VisionBatch. Throws DeviceError, too.
@@ -212,7 +160,7 @@ class DevicePassBatch final : public PassBatch<Family>, private DeviceItems {
     return absl::StrCat("a picture of ", size.height, " x ", size.width);
   }
   std::unique_ptr<DevicePart> Plan(std::span<const int> items) const override {
-    return std::make_unique<VisionPassPart>(this->MakePass(items, true), device_, compute_);
+    return std::make_unique<ForwardPart>(this->MakePass(items, true), device_, compute_);
   }
   void Keep(std::span<const int> items, const std::byte* results) override {
     PassBatch<Family>::Keep(items, reinterpret_cast<const float*>(results));

@@ -157,12 +157,12 @@ class StagedFamily final : public VisionFamily {
         ShapeKey(ShapeKind::kPictureNeed, 0, {&size, 1}), [&]() -> PictureNeed {
           const VisionPicture picture = WholePicture(size, facts_.strides.size());
           const auto pass = Forward::MakePass(context_, {&picture, 1}, /*measure=*/true);
-          const PassNeed need =
+          const ForwardCount count =
               seat_ ? CountOnDevice(*pass, seat_->at.compute) : CountOnHost(*pass, context_);
-          const DeviceRunBytes part = PartBytes(need, *pass);
+          const DeviceRunBytes part = PartBytes(count.need, *pass);
           // A device's memory was taken when the model loaded.
-          const size_t host = need.memory() + need.ops.transient;
-          return {need.work, seat_ ? part.results : host, part};
+          const size_t host = count.need.memory() + count.need.transient;
+          return {count.work, seat_ ? part.results : host, part};
         });
   }
 
@@ -195,7 +195,7 @@ DeviceRunBytes StagedFamily<Forward>::DeviceBytes(const Config& config, const We
   context.PlanForDevice();
   const VisionPicture picture = WholePicture(size, config.stages.size());
   const auto pass = Forward::MakePass(context, {&picture, 1}, true);
-  return PartBytes(CountOnDevice(*pass, compute), *pass);
+  return PartBytes(CountOnDevice(*pass, compute).need, *pass);
 }
 
 template <class Forward>

@@ -1,5 +1,9 @@
 #include "models/vision/staged_pass.h"
 
+#include "models/ops/feed_forward.h"
+#include "models/ops/move_rows.h"
+#include "models/ops/residual.h"
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -12,23 +16,6 @@ VisionPicture WholePicture(ImageSize size, size_t stages) {
   VisionPicture picture{size, nullptr, std::vector<int>(stages)};
   std::iota(picture.stages.begin(), picture.stages.end(), 0);
   return picture;
-}
-
-void CountPass(VisionPass& pass, Ops& ops, MapOps& maps) {
-  pass.Stage(ops, maps);
-  pass.Take(ops, maps);
-  pass.set_results(nullptr);
-  for (int layer = 0; layer < pass.layers(); ++layer) pass.Layer(ops, maps, layer);
-}
-
-Rows CarveRows(int64_t count, int64_t width, int64_t element, int64_t tail, Carver& carver) {
-  Rows rows;
-  rows.count = count;
-  rows.width = rows.stride = width;
-  rows.element = element;
-  const int64_t padded = count == 0 ? 0 : count + tail;
-  rows.data = carver.TakeBytes(static_cast<size_t>(padded * rows.row_bytes()));
-  return rows;
 }
 
 void StagedPass::Begin(std::vector<StageMaps> stages, Feature feature, const NormWeight* norm) {
@@ -67,7 +54,7 @@ void StagedPass::Begin(std::vector<StageMaps> stages, Feature feature, const Nor
 
 // Features of all pictures, then their maps, picture by picture.
 void StagedPass::PlaceResults() {
-  result_floats_ = static_cast<int64_t>(pictures_.size()) * feature_floats();
+  result_floats_ = features_ ? std::ssize(pictures_) * stages_.back().width : 0;
   wanted_.resize(stages_.size());
   std::vector<int64_t> token0(stages_.size());
   for (size_t i = 0; i < pictures_.size(); ++i) {
@@ -83,37 +70,38 @@ void StagedPass::PlaceResults() {
   }
 }
 
-void StagedPass::Stage(Ops& ops, MapOps& maps) {
+void StagedPass::Stage(Backend& backend) {
   tokens_ref_.clear();
   wanted_ref_.clear();
   global_rows_ref_.clear();
   class_entries_ref_.clear();
   for (size_t s = 0; s < stages_.size(); ++s) {
-    tokens_ref_.push_back(maps.Stage(tokens_[s]));
-    wanted_ref_.push_back(maps.Stage(std::span<const WantedMap>(wanted_[s])));
-    global_rows_ref_.push_back(ops.Stage(global_rows_[s]));
-    class_entries_ref_.push_back(ops.Stage(class_entries_[s]));
-    StageLists(ops, maps, s);
+    tokens_ref_.push_back(StageTokens(backend, tokens_[s]));
+    wanted_ref_.push_back(StagePlanes(backend, wanted_[s]));
+    global_rows_ref_.push_back(backend.Stage(global_rows_[s]));
+    class_entries_ref_.push_back(backend.Stage(class_entries_[s]));
+    StageLists(backend, s);
   }
-  if (feature_ == Feature::kClassRow) feature_rows_ref_ = ops.Stage(feature_rows_);
+  if (feature_ == Feature::kClassRow) feature_rows_ref_ = backend.Stage(feature_rows_);
   if (feature_ == Feature::kNormedMean || feature_ == Feature::kMean) {
-    means_ref_ = maps.StageMeans(stages_.back().images);
+    means_ref_ = StageMeans(backend, stages_.back().images);
   }
 }
 
 // Class rows lie where the blocks work afterwards.
-void StagedPass::CarveAll(Ops& ops, MapOps& maps, size_t stage, Carver& carver) {
+void StagedPass::CarveAll(Backend& backend, size_t stage, Carver& carver) {
   const StageMaps& here = stages_[stage];
   Carver tokens = carver;
-  class_rows_[stage] = CarveRows(static_cast<int64_t>(global_rows_[stage].size()), here.width,
-                                 sizeof(float), 0, tokens);
-  CarveStage(ops, maps, stage, carver);
+  class_rows_[stage] = backend.CarveRows(static_cast<int64_t>(global_rows_[stage].size()),
+                                         here.width, RowType::kFloat, Backend::Tail::kNone, tokens);
+  CarveStage(backend, stage, carver);
   if (tokens.used() > carver.used()) carver = tokens;
 }
 
 // Residual streams of even stages lie at the front of one block, of odd ones at its end; what a
 // stage works with lies between its stream and the other end.
-void StagedPass::Take(Ops& ops, MapOps& maps) {
+void StagedPass::Take(Backend& backend) {
+  results_ = backend.TakeResults(result_floats_);
   x_.assign(stages_.size(), {});
   class_rows_.assign(stages_.size(), {});
   size_t total = 0;
@@ -123,67 +111,65 @@ void StagedPass::Take(Ops& ops, MapOps& maps) {
     streams.push_back(
         kernels::AlignUp(static_cast<size_t>(stage.rows * stage.width) * sizeof(float)));
     Carver measure(nullptr);
-    CarveAll(ops, maps, s, measure);
+    CarveAll(backend, s, measure);
     total = std::max(total, streams[s] + measure.used());
     if (s > 0) total = std::max(total, streams[s - 1] + streams[s]);
   }
   std::byte* const base =
-      ops.Take(static_cast<int64_t>(total / sizeof(float)), 1, RowType::kFloat).data;
+      backend.Take(static_cast<int64_t>(total / sizeof(float)), 1, RowType::kFloat).data;
   for (size_t s = 0; s < stages_.size(); ++s) {
     const bool even = s % 2 == 0;
     const size_t at = even ? 0 : total - streams[s];
     std::byte* const work = base == nullptr ? nullptr : base + (even ? streams[s] : 0);
     Carver rest(work);
-    CarveAll(ops, maps, s, rest);
+    CarveAll(backend, s, rest);
     Carver stream(base == nullptr ? nullptr : base + at);
-    x_[s] = CarveRows(stages_[s].rows, stages_[s].width, sizeof(float), 0, stream);
+    x_[s] = backend.CarveRows(stages_[s].rows, stages_[s].width, RowType::kFloat,
+                              Backend::Tail::kNone, stream);
   }
 }
 
-void StagedPass::MakeTokens(Ops& ops, MapOps& maps, size_t stage) {
+void StagedPass::MakeTokens(Backend& backend, size_t stage) {
   const EmbedWeights weights = EmbedOf(stage);
-  TokenArgs args;
-  args.tokens = tokens_ref_[stage];
-  args.weight = weights.weight;
-  args.norm = weights.norm;
-  if (stage > 0) args.before = x_[stage - 1];
-  args.x = x_[stage];
-  maps.MakeTokens(args);
+  backend.Run(ops::MakeTokens{tokens_ref_[stage], *weights.weight, weights.norm,
+                              stage > 0 ? x_[stage - 1] : Rows(), x_[stage]});
   if (global_rows_[stage].empty()) return;
-  ops.Gather(*weights.class_rows, class_entries_ref_[stage], class_rows_[stage]);
-  ops.Scatter(class_rows_[stage], global_rows_ref_[stage], x_[stage]);
+  backend.Run(ops::LookUp{*weights.class_rows, class_entries_ref_[stage], class_rows_[stage]});
+  backend.Run(ops::Scatter{class_rows_[stage], global_rows_ref_[stage], x_[stage]});
 }
 
-void StagedPass::MakeFeatures(Ops& ops, MapOps& maps) {
+void StagedPass::MakeFeatures(Backend& backend) {
   const Rows& x = x_.back();
-  if (feature_ == Feature::kNormedMean) return maps.Means(means_ref_, x, norm_, results_);
-  Rows out = x.First(static_cast<int64_t>(pictures_.size()));
-  out.data = reinterpret_cast<std::byte*>(results_);
-  if (feature_ == Feature::kMean) {
-    maps.Means(means_ref_, x, nullptr, results_);
-  } else {
-    ops.Gather(x, feature_rows_ref_, out);
+  if (feature_ == Feature::kNormedMean) {
+    return backend.Run(ops::MapMeans{means_ref_, x, norm_, results_.floats()});
   }
-  ops.Residual(out, {}, norm_, NormPlace::kPost, {});
+  Rows out = x.First(static_cast<int64_t>(pictures_.size()));
+  out.data = results_.data;
+  if (feature_ == Feature::kMean) {
+    backend.Run(ops::MapMeans{means_ref_, x, nullptr, results_.floats()});
+  } else {
+    backend.Run(ops::Gather{x, feature_rows_ref_, out});
+  }
+  backend.Run(ops::Residual{out, {}, norm_, NormPlace::kPost, {}});
 }
 
-void StagedPass::FeedForwardInParts(Ops& ops, const BlockWeights& weights, const Rows& x,
+void StagedPass::FeedForwardInParts(Backend& backend, const BlockWeights& weights, const Rows& x,
                                     const Rows& z) {
   constexpr int64_t kPartRows = 32768;
   for (int64_t row = 0; row < x.count; row += kPartRows) {
     const int64_t rows = std::min(kPartRows, x.count - row);
     const Rows part = z.From(row).First(rows);
-    ops.FeedForward(weights, {x.From(row).First(rows), part, part});
+    backend.Run(ops::FeedForward{weights, {x.From(row).First(rows), part, part}});
   }
 }
 
-void StagedPass::Layer(Ops& ops, MapOps& maps, int layer) {
+void StagedPass::Layer(Backend& backend, int layer) {
   const auto [stage, block] = layers_[static_cast<size_t>(layer)];
-  if (block == 0) MakeTokens(ops, maps, stage);
-  RunBlock(ops, maps, stage, block);
+  if (block == 0) MakeTokens(backend, stage);
+  RunBlock(backend, stage, block);
   if (block + 1 < stages_[stage].blocks) return;
-  maps.Planes(tokens_ref_[stage], wanted_ref_[stage], x_[stage], results_);
-  if (stage + 1 == stages_.size() && features_) MakeFeatures(ops, maps);
+  backend.Run(ops::MapPlanes{tokens_ref_[stage], wanted_ref_[stage], x_[stage], results_.floats()});
+  if (stage + 1 == stages_.size() && features_) MakeFeatures(backend);
 }
 
 }  // namespace longview::models

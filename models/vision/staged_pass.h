@@ -9,22 +9,23 @@
 #include <span>
 #include <vector>
 
+#include "models/ops/feed_forward.h"
+#include "models/vision/make_tokens.h"
+#include "models/vision/map_means.h"
+#include "models/vision/map_planes.h"
 #include "models/vision/pass.h"
 
 namespace longview::models {
 
-// Rows [count, width] of `element` bytes with `tail` more behind them, none if count is 0.
-Rows CarveRows(int64_t count, int64_t width, int64_t element, int64_t tail, Carver& carver);
-
-class StagedPass : public VisionPass {
+class StagedPass : public Forward {
  public:
-  int64_t feature_floats() const final { return features_ ? stages_.back().width : 0; }
-  int64_t result_floats() const final { return result_floats_; }
   int layers() const final { return static_cast<int>(layers_.size()); }
-  void Stage(Ops& ops, MapOps& maps) final;
-  void Take(Ops& ops, MapOps& maps) final;
-  void set_results(float* results) final { results_ = results; }
-  void Layer(Ops& ops, MapOps& maps, int layer) final;
+  void Stage(Backend& backend) final;
+  void Take(Backend& backend) final;
+  // Tokens are made by the first layer of every stage.
+  void Embed(Backend&) final {}
+  void Layer(Backend& backend, int layer) final;
+  std::vector<Rows> Results() const final { return {results_}; }
 
  protected:
   // A stage's tokens: where they lie, and the convolution that makes them.
@@ -57,14 +58,14 @@ class StagedPass : public VisionPass {
 
   virtual EmbedWeights EmbedOf(size_t stage) const = 0;
   // Lists and memory that the blocks of a stage need beside its rows.
-  virtual void StageLists(Ops& ops, MapOps& maps, size_t stage) = 0;
-  virtual void CarveStage(Ops& ops, MapOps& maps, size_t stage, Carver& carver) = 0;
+  virtual void StageLists(Backend& backend, size_t stage) = 0;
+  virtual void CarveStage(Backend& backend, size_t stage, Carver& carver) = 0;
   // x of the stage, [rows, width], by its blocks.
-  virtual void RunBlock(Ops& ops, MapOps& maps, size_t stage, int block) = 0;
+  virtual void RunBlock(Backend& backend, size_t stage, int block) = 0;
 
   // The steps behind attention, whose output is `z`, for these rows of x: part by part, so that the
   // MLP's hidden layer never exists as a whole on a device.
-  static void FeedForwardInParts(Ops& ops, const BlockWeights& weights, const Rows& x,
+  static void FeedForwardInParts(Backend& backend, const BlockWeights& weights, const Rows& x,
                                  const Rows& z);
 
   const Rows& x(size_t stage) const { return x_[stage]; }
@@ -79,9 +80,9 @@ class StagedPass : public VisionPass {
   };
 
   void PlaceResults();
-  void CarveAll(Ops& ops, MapOps& maps, size_t stage, Carver& carver);
-  void MakeTokens(Ops& ops, MapOps& maps, size_t stage);
-  void MakeFeatures(Ops& ops, MapOps& maps);
+  void CarveAll(Backend& backend, size_t stage, Carver& carver);
+  void MakeTokens(Backend& backend, size_t stage);
+  void MakeFeatures(Backend& backend);
 
   const std::vector<VisionPicture> pictures_;
   std::vector<StageMaps> stages_;
@@ -90,7 +91,7 @@ class StagedPass : public VisionPass {
   Feature feature_ = Feature::kNone;
   const NormWeight* norm_ = nullptr;
   int64_t result_floats_ = 0;
-  float* results_ = nullptr;
+  Rows results_;
 
   // As they are staged, by stage.
   std::vector<TokenMaps> tokens_;

@@ -9,6 +9,12 @@
 #include "kernels/cuda/span/decode_plan.h"
 #include "kernels/span/paged_planner.h"
 #include "models/generation/host_token_pass.h"
+#include "models/ops/attend.h"
+#include "models/ops/cache_rows.h"
+#include "models/ops/deliver.h"
+#include "models/ops/embed.h"
+#include "models/ops/feed_forward.h"
+#include "models/ops/long_short.h"
 #include "tests/bench/random_lm.h"
 
 namespace longview::bench {
@@ -68,7 +74,7 @@ class FullPass final : public models::TokenForward {
     return AppendRuns(runs_, *step_);
   }
 
-  void Stage(models::Ops& ops) override {
+  void Stage(models::Backend& backend) override {
     const std::vector<int32_t> ids(runs_.size(), kNextId);
     ids_ = ids;
     blocks_.clear();
@@ -85,49 +91,52 @@ class FullPass final : public models::TokenForward {
         blocks_.resize(blocks_.size() + static_cast<size_t>(run.start / kernels::kBlockSlots + 1));
       }
     }
-    ids_ref_ = ops.Stage(ids_);
-    table_ = ops.StageBlocks(blocks_, offsets_);
-    places_ref_ = ops.StagePlaces(cache_, places_);
-    plan_ref_ = ops.Stage(plan_);
+    ids_ref_ = backend.Stage(ids_);
+    table_ = StageBlocks(backend, blocks_, offsets_);
+    places_ref_ = StagePlaces(backend, cache_, places_);
+    plan_ref_ = backend.Stage(plan_);
     plan_ref_.decodes = true;
   }
 
-  void Take(models::Ops& ops) override {
+  void Take(models::Backend& backend) override {
     using enum models::RowType;
     const models::LsLmConfig& config = *context_.config;
     const auto rows = static_cast<int64_t>(runs_.size());
-    const auto tail = context_.few_rows ? models::Ops::Tail::kNone : models::Ops::Tail::kPanel;
-    x_ = ops.Take(rows, config.width, kFloat, tail);
-    input_ =
-        ops.compute() == models::Compute::kFp32 ? x_ : ops.Take(rows, config.width, kCompute, tail);
-    parts_ = ops.TakeLongShort(rows, config.width, config.columns(), /*beside=*/true);
-    z_ = ops.Take(rows, config.width, kCompute, tail);
-    logits_ = ops.TakeDelivered(rows, config.vocab);
+    const auto tail =
+        context_.few_rows ? models::Backend::Tail::kNone : models::Backend::Tail::kPanel;
+    x_ = backend.Take(rows, config.width, kFloat, tail);
+    input_ = backend.compute() == models::Compute::kFp32
+                 ? x_
+                 : backend.Take(rows, config.width, kCompute, tail);
+    parts_ = TakeLongShort(backend, rows, config.width, config.columns(), /*beside=*/true);
+    z_ = backend.Take(rows, config.width, kCompute, tail);
+    logits_ = TakeDelivered(backend, rows, config.vocab);
     for (Rows* taken : {&x_, &input_, &z_}) taken->few = context_.few_rows;
     parts_ = parts_.Part(0, rows, context_.few_rows);
   }
 
-  void Embed(models::Ops& ops) override {
-    models::EmbedArgs args;
+  void Embed(models::Backend& backend) override {
+    models::ops::Embed args;
     args.words = &context_.weights->words;
     args.ids = ids_ref_;
     args.factor = std::sqrt(static_cast<float>(context_.config->width));
     args.norm = &context_.weights->layers[0].norm1;
     args.x = x_;
     args.input = input_;
-    ops.Embed(args);
+    backend.Run(args);
   }
 
-  void Layer(models::Ops& ops, int index) override {
+  void Layer(models::Backend& backend, int index) override {
     const models::LsLmLayer& layer = context_.weights->layers[static_cast<size_t>(index)];
     const int heads = context_.config->heads;
     const models::StripRef strip = {cache_, 0, index, heads};
-    ops.ProjectLongShort(layer.project, layer.window_norm, input_, input_.count, parts_);
-    ops.Store(strip, parts_.keys, parts_.values, places_ref_);
-    const kernels::Source source = ops.CachedSource(strip, table_);
-    kernels::Call call = HeadsCall(ops.compute(), parts_.q, z_, heads);
+    backend.Run(
+        ops::ProjectLongShort{layer.project, layer.window_norm, input_, input_.count, parts_});
+    backend.Run(ops::Store{strip, parts_.keys, parts_.values, places_ref_});
+    const kernels::Source source = CachedSource(backend, strip, table_);
+    kernels::Call call = HeadsCall(backend.compute(), parts_.q, z_, heads);
     call.sources = {&source, 1};
-    ops.Attend(plan_ref_, call);
+    backend.Run(ops::Attend{plan_ref_, call});
     models::BlockWeights block;
     block.out = &layer.out;
     block.after_attention = &layer.norm2;
@@ -137,12 +146,13 @@ class FullPass final : public models::TokenForward {
     block.after_layer =
         last ? nullptr : &context_.weights->layers[static_cast<size_t>(index) + 1].norm1;
     block.activation = context_.config->activation;
-    ops.FeedForward(block, {x_, input_, z_});
+    backend.Run(ops::FeedForward{block, {x_, input_, z_}});
   }
 
-  Rows Logits(models::Ops& ops, int64_t first, int64_t count) override {
-    ops.Deliver(context_.weights->logits, input_.Part(first, count, context_.few_rows),
-                logits_.First(count), std::span(logits_to_).subspan(static_cast<size_t>(first)));
+  Rows Logits(models::Backend& backend, int64_t first, int64_t count) override {
+    backend.Run(ops::Deliver{context_.weights->logits, input_.Part(first, count, context_.few_rows),
+                             logits_.First(count),
+                             std::span(logits_to_).subspan(static_cast<size_t>(first))});
     return logits_.First(count);
   }
   void End() override { step_->End(); }
@@ -191,9 +201,9 @@ FullDecoder::FullDecoder(const models::ForwardDecoder& decoder, int sequences, i
     blocks_ = std::make_unique<kernels::cuda::DeviceBlocks>(device.api(), device.index(),
                                                             device.stream());
     FullPass largest(ContextOf(decoder), nullptr, RunsAt(tokens - 1, sequences));
-    models::DeviceCount count(decoder.frame().compute);
+    models::DeviceBackend count(decoder.frame().compute);
     CountForward(largest, models::kDeviceLogitRows, count);
-    const models::OpsNeed need = count.need();
+    const models::ForwardNeed need = count.need();
     // Where spans begin moves with the text: a quarter more.
     workspace_ = std::make_unique<models::DeviceTokenWorkspace>(
         device, models::DeviceTokenNeed{need.lists * 5 / 4 + 4096, need.memory() * 5 / 4 + 4096},

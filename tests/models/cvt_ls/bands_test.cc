@@ -12,6 +12,7 @@
 #include "models/parallel.h"
 #include "tests/models/image/picture_files.h"
 #include "tests/models/vision/slices.h"
+#include "tests/support/cpu_types.h"
 
 namespace longview::models {
 namespace {
@@ -87,7 +88,7 @@ std::string NameOf(const testing::TestParamInfo<CvtBandsTest::ParamType>& info) 
 INSTANTIATE_TEST_SUITE_P(All, CvtBandsTest,
                          testing::Combine(testing::Values("any_size", "cls_joint", "count_matched",
                                                           "no_cls_mean", "ws_qkv_no_dual_ln"),
-                                          testing::Values(Compute::kFp32, Compute::kBf16)),
+                                          testing::ValuesIn(CpuTypes())),
                          NameOf);
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "models/device/device_admission.h"
 #include "models/encoder/families.h"
 #include "models/encoder/model.h"
-#include "models/encoder/pass_batch.h"
+#include "models/forward/forward_part.h"
 #include "models/model_directory.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
@@ -134,7 +134,7 @@ double LeastBytes(const GoldenCase& golden) {
   const std::unique_ptr<Device> device = Device::OnHost(HostTwin());
   const auto bytes = [&](EncoderPass::Sequences sequences) {
     auto pass = family->MakePass(Compute::kFp32, sequences, kernels::cuda::kDeviceTileRows);
-    return DevicePassPart(std::move(pass), *device, Compute::kFp32).bytes();
+    return ForwardPart(std::move(pass), *device, Compute::kFp32).bytes();
   };
   return static_cast<double>(store.bytes() + family->LongestBytes(tokens, bytes).device()) +
          kDeviceLibraryBytes;

@@ -8,6 +8,7 @@
 
 #include "tests/models/longformer/golden_case.h"
 #include "tests/models/luna_decoder/luna_case.h"
+#include "tests/support/cpu_types.h"
 
 namespace longview::models {
 namespace {
@@ -96,7 +97,7 @@ TEST_P(LunaDecoderCompany, StatesAreOfOneSizeAndGoWithTheirSequences) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, LunaDecoderCompany,
                          testing::Combine(testing::Values("causal_tied", "causal_untied_prenorm"),
-                                          testing::Values("fp32", "bf16")),
+                                          testing::ValuesIn(CpuTypeNames())),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param);
                          });

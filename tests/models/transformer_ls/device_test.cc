@@ -417,9 +417,9 @@ TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
       const DeviceTokenNeed most = MostTokenNeed(Compute::kFp32, TextsOf(model, max_tokens), make);
       for (int i = 0; i < 40; ++i) {
         LsPass pass(context, RandomRuns(random, ids, max_tokens, config.block), kDeviceLogitRows);
-        DeviceCount count(Compute::kFp32);
+        DeviceBackend count(Compute::kFp32);
         CountForward(pass, kDeviceLogitRows, count);
-        const OpsNeed need = count.need();
+        const ForwardNeed need = count.need();
         ASSERT_TRUE(need.lists <= most.lists && need.memory() <= most.buffers)
             << pattern.window << " " << pattern.segment << " " << pattern.block << " " << max_tokens
             << ": " << need.lists << " of " << most.lists << ", " << need.memory() << " of "

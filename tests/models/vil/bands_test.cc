@@ -14,6 +14,7 @@
 #include "models/vil/family.h"
 #include "tests/models/image/picture_files.h"
 #include "tests/models/vision/slices.h"
+#include "tests/support/cpu_types.h"
 
 namespace longview::models {
 namespace {
@@ -107,9 +108,10 @@ TEST_P(BandsTest, CostsCountTheResultsOfLinears) {
   ASSERT_TRUE(family.ok()) << family.status();
   const ImageSize size = (*family)->typical_size();
   const VisionPicture picture = WholePicture(size, config_.stages.size());
-  const PassNeed need = CountOnHost(*VilForward::MakePass(context_, {&picture, 1}, true), context_);
-  EXPECT_GT(need.ops.transient, 0u);
-  EXPECT_EQ((*family)->WorkspaceBytes(size), need.memory() + need.ops.transient);
+  const ForwardNeed need =
+      CountOnHost(*VilForward::MakePass(context_, {&picture, 1}, true), context_).need;
+  EXPECT_GT(need.transient, 0u);
+  EXPECT_EQ((*family)->WorkspaceBytes(size), need.memory() + need.transient);
 }
 
 // The published shapes.
@@ -159,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      "vil/ape_cyclic_no_globals", "vil_ls/published_shape_64",
                                      "vil_ls/projection_only_w0", "vil_ls/window_only_r0",
                                      "vil_ls/module_prefix_no_buffers"),
-                     testing::Values(Compute::kFp32, Compute::kBf16)),
+                     testing::ValuesIn(CpuTypes())),
     NameOf);
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/vision/image_case.h"
+#include "tests/support/cpu_types.h"
 #include "tests/support/temp_directory.h"
 
 namespace longview::models {
@@ -115,6 +116,7 @@ TEST_P(DeviceVisionTest, Fp32IsTheOriginalsAloneAndTogether) {
 }
 
 TEST_P(DeviceVisionTest, Bf16IsAsNearAsTheCpus) {
+  if (!CpuComputesIn("bf16")) GTEST_SKIP() << "no bf16 on this CPU to compare with";
   const std::vector<Request> requests = golden_.Requests();
   const std::vector<Answer> exact = RunTogether(*golden_.Load("fp32"), requests);
   const double cpus = Difference(RunTogether(*golden_.Load("bf16"), requests), exact);

@@ -69,7 +69,7 @@ void ExpectFewLiveMaps(const typename Forward::Context& context, const std::stri
     const double map = 4.0 * (size.height / 4) * (size.width / 4) * context.config->stages[0].width;
     const VisionPicture picture = WholePicture(size, context.config->stages.size());
     const auto pass = Forward::MakePass(context, {&picture, 1}, true);
-    const double live = static_cast<double>(CountOnHost(*pass, context).memory()) / map;
+    const double live = static_cast<double>(CountOnHost(*pass, context).need.memory()) / map;
     std::printf("%s, %d x %d: %.2f live maps\n", name.c_str(), size.height, size.width, live);
     EXPECT_LE(live, size.height < 800 ? 4.5 : 3)
         << name << ", " << size.height << " x " << size.width;

@@ -1,0 +1,44 @@
+// Rows that leave a forward for the host, such as logits.
+#pragma once
+
+#include <span>
+
+#include "models/ops/backend.h"
+#include "models/ops/project.h"
+
+namespace longview::models {
+
+// Rows that a device writes in place of the host's memory, for whoever runs the forward to bring;
+// none on the host.
+Rows TakeDelivered(Backend& backend, int64_t count, int64_t width);
+
+namespace ops {
+
+// in W^T + b in fp32: row i goes to to[i] of the host's memory. A device writes `out` instead.
+struct Deliver {
+  const Weight& weight;
+  Rows in;
+  Rows out;
+  std::span<float* const> to;
+
+  OpWork Work() const { return ProductWork(weight, in); }
+  void OnHost(HostBackend& host) const;
+  void OnDevice(DeviceBackend& device) const;
+};
+
+// The same of an adaptive softmax's scores (Grave et al. 2017), which become natural-log
+// probabilities of its words; `cutoffs` are the first words of its tails.
+struct DeliverAdaptive {
+  const Weight& weight;
+  IndexRef cutoffs;
+  Rows in;
+  Rows out;
+  std::span<float* const> to;
+
+  OpWork Work() const { return ProductWork(weight, in); }
+  void OnHost(HostBackend& host) const;
+  void OnDevice(DeviceBackend& device) const;
+};
+
+}  // namespace ops
+}  // namespace longview::models

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
 #include "c10/util/Exception.h"
-#include "models/device/device_error.h"
+#include "models/device_error.h"
 #include "models/model.h"
 
 namespace longview::models {

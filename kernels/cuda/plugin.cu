@@ -6,14 +6,14 @@
 #include <cstring>
 #include <new>
 
-#include "kernels/cuda/checked.cuh"
-#include "kernels/cuda/encoder/encoder.cuh"
-#include "kernels/cuda/outer/outer.cuh"
+#include "kernels/cuda/base/checked.cuh"
+#include "kernels/cuda/common_rows/rows.cuh"
+#include "kernels/cuda/decoder_rows/token.cuh"
+#include "kernels/cuda/encoder_rows/encoder.cuh"
+#include "kernels/cuda/linear_attention/outer.cuh"
 #include "kernels/cuda/pool/pool.cuh"
-#include "kernels/cuda/rows/rows.cuh"
 #include "kernels/cuda/sampling/sampling.cuh"
 #include "kernels/cuda/span/span.cuh"
-#include "kernels/cuda/token/token.cuh"
 #include "kernels/cuda/vision/maps.cuh"
 #include "kernels/cuda/vision/performer.cuh"
 

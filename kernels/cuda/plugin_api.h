@@ -14,14 +14,14 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/encoder/encoder_api.h"
-#include "kernels/cuda/outer/outer_api.h"
-#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/base/plugin_types.h"
+#include "kernels/cuda/common_rows/rows_api.h"
+#include "kernels/cuda/decoder_rows/token_api.h"
+#include "kernels/cuda/encoder_rows/encoder_api.h"
+#include "kernels/cuda/linear_attention/outer_api.h"
 #include "kernels/cuda/pool/pool_api.h"
-#include "kernels/cuda/rows/rows_api.h"
 #include "kernels/cuda/sampling/sampling_api.h"
 #include "kernels/cuda/span/span_api.h"
-#include "kernels/cuda/token/token_api.h"
 #include "kernels/cuda/vision/maps_api.h"
 #include "kernels/cuda/vision/performer_api.h"
 

@@ -24,7 +24,7 @@ absl::StatusOr<ServingConfig> ReadServingConfig(const std::string& directory) {
   if (!file.ok()) return file.status();
 
   JsonReader reader(*file, path);
-  // models/architecture.cc reads the task.
+  // models/directory/architecture.cc reads the task.
   reader.RefuseUnknown({"task", "dtype", "max_tokens", "pooling", "normalize", "truncate", "labels",
                         "generation", "score_threshold", "warmup"});
   ServingConfig config;

@@ -9,7 +9,7 @@
 #include "kernels/pool/slice_rows.h"
 #include "kernels/span/plan.h"
 #include "models/cst/config.h"
-#include "models/generation/token_run.h"
+#include "models/generation/decoder/token_run.h"
 
 namespace longview::models {
 

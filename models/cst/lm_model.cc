@@ -6,9 +6,9 @@
 #include "models/cst/lm_cache.h"
 #include "models/cst/lm_pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/forward_decoder.h"
-#include "models/generation/generator_placement.h"
-#include "models/generation/weighed_model.h"
+#include "models/generation/model/generator_placement.h"
+#include "models/generation/passes/forward_decoder.h"
+#include "models/generation/passes/weighed_model.h"
 
 namespace longview::models {
 namespace {

@@ -17,9 +17,9 @@
 #include "models/cst/lm_layout.h"
 #include "models/cst/pool_slices.h"
 #include "models/cst/weights.h"
-#include "models/generation/strip_blocks.h"
-#include "models/generation/token_forward.h"
-#include "models/generation/token_model.h"
+#include "models/generation/passes/strip_blocks.h"
+#include "models/generation/passes/token_forward.h"
+#include "models/generation/passes/token_model.h"
 #include "models/ops/cache_rows.h"
 #include "models/ops/states.h"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "models/feature_maps/map_tokens.h"
 #include "models/ops/backend.h"
-#include "models/vision/map_tokens.h"
 
 namespace longview::models {
 

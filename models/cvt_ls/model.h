@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "models/directory/model_directory.h"
 #include "models/model.h"
-#include "models/model_directory.h"
 #include "models/vision/backbone.h"
 
 namespace longview::models {

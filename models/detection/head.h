@@ -8,8 +8,8 @@
 
 #include "kernels/base/parallel.h"
 #include "kernels/vision/box.h"
+#include "models/cost/work.h"
 #include "models/dense/layer.h"
-#include "models/encoder/work.h"
 #include "models/vision/family.h"
 
 namespace longview::models {

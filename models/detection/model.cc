@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/cost/stopwatch.h"
 #include "models/cvt_ls/model.h"
 #include "models/detection/config.h"
 #include "models/detection/mask_rcnn.h"
@@ -16,7 +17,6 @@
 #include "models/detection/weights.h"
 #include "models/device/device.h"
 #include "models/forward/calibrate.h"
-#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
 #include "models/vil/model.h"
@@ -240,7 +240,7 @@ absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory, const Load
   if (!builder.ok()) return builder.status();
   const bool on_device = device != nullptr;
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<SeatedVision> backbone = BuildSeated(
+  absl::StatusOr<PlacedVision> backbone = BuildPlaced(
       *kept, options, std::move(device),
       [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
         return builder->build(from, DetectorBackbonePlace(), compute, std::move(on), options);

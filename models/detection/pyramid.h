@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
+#include "models/cost/work.h"
 #include "models/detection/config.h"
 #include "models/detection/weights.h"
-#include "models/encoder/work.h"
 #include "models/layers/map_rows.h"
 #include "models/vision/family.h"
 

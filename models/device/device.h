@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/cuda/plugin_api.h"
 #include "models/dense/compute.h"
-#include "models/device/device_error.h"
+#include "models/device_error.h"
 
 namespace longview::models {
 

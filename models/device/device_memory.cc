@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/span/element.h"
+#include "kernels/cuda/base/element.h"
 #include "models/layers/span_rows.h"
 
 namespace longview::models {

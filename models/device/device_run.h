@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "models/cost/stopwatch.h"
 #include "models/dense/scratch.h"
 #include "models/device/device.h"
 #include "models/device/device_workspace.h"
 #include "models/device/staged_lists.h"
-#include "models/layers/stopwatch.h"
 
 namespace longview::models {
 

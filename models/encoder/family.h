@@ -16,11 +16,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/base/parallel.h"
+#include "models/directory/model_directory.h"
 #include "models/encoder/item.h"
 #include "models/encoder/longest_document.h"
 #include "models/encoder/pass.h"
 #include "models/encoder/rules.h"
-#include "models/model_directory.h"
 #include "models/ops/weight_placer.h"
 
 namespace longview::models {

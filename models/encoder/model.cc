@@ -5,18 +5,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/architecture.h"
+#include "models/cost/stopwatch.h"
 #include "models/dense/compute_choice.h"
 #include "models/device/device_compute.h"
+#include "models/directory/architecture.h"
 #include "models/encoder/chunk_plan.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/info.h"
+#include "models/encoder/placed_encoder.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
-#include "models/encoder/seated_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
 #include "models/forward/calibrate.h"
-#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
 #include "models/text/text_listing.h"
@@ -104,7 +104,7 @@ void AddNotes(const std::vector<std::string>& notes, ModelInfo& info) {
 class EncoderModel final : public Model, public Tokenizing {
  public:
   EncoderModel(const std::string& device, std::unique_ptr<ModelDirectory> directory,
-               std::unique_ptr<SeatedEncoder> encoder, SentencePipeline sentence,
+               std::unique_ptr<PlacedEncoder> encoder, SentencePipeline sentence,
                const std::vector<std::string>& notes)
       : directory_(std::move(directory)),
         encoder_(std::move(encoder)),
@@ -154,7 +154,7 @@ class EncoderModel final : public Model, public Tokenizing {
   absl::StatusOr<double> Time(const EncoderItem& item, EncoderTimes* times) const;
 
   const std::unique_ptr<const ModelDirectory> directory_;
-  const std::unique_ptr<const SeatedEncoder> encoder_;
+  const std::unique_ptr<const PlacedEncoder> encoder_;
   const SentencePipeline sentence_;
   const TorchParallelFor pool_;
   const EncoderFrontEnd front_;
@@ -309,25 +309,25 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
   absl::StatusOr<std::unique_ptr<EncoderFamily>> family = make(*kept);
   if (!family.ok()) return family.status();
   const std::string place = device ? device->name() : "cpu";
-  absl::StatusOr<std::unique_ptr<SeatedEncoder>> seated = absl::InternalError("not seated");
+  absl::StatusOr<std::unique_ptr<PlacedEncoder>> placed = absl::InternalError("not placed");
   if (!device) {
-    seated = SeatedEncoder::OnHost(*std::move(family), choice->compute);
+    placed = PlacedEncoder::OnHost(*std::move(family), choice->compute);
   } else {
     const absl::Status status = GuardDevice(place, [&] {
       const Device::Turn turn(*device);
-      seated =
-          SeatedEncoder::OnDevice(*std::move(family), *kept, choice->compute, std::move(device));
+      placed =
+          PlacedEncoder::OnDevice(*std::move(family), *kept, choice->compute, std::move(device));
     });
     if (!status.ok()) return status;
   }
-  if (!seated.ok()) return seated.status();
-  const EncoderFacts& facts = (*seated)->facts();
+  if (!placed.ok()) return placed.status();
+  const EncoderFacts& facts = (*placed)->facts();
   if (absl::Status status = CheckPooling(*kept, facts); !status.ok()) return status;
   // As heads: in the model's type, or in fp32 beside a device.
   const Compute compute = place == "cpu" ? choice->compute : Compute::kFp32;
   absl::StatusOr<SentencePipeline> sentence = LoadSentence(facts, compute, kept->sentence);
   if (!sentence.ok()) return sentence.status();
-  return std::make_unique<EncoderModel>(place, std::move(kept), *std::move(seated),
+  return std::make_unique<EncoderModel>(place, std::move(kept), *std::move(placed),
                                         *std::move(sentence), notes);
 }
 

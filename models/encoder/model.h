@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/device/device.h"
+#include "models/directory/model_directory.h"
 #include "models/encoder/family.h"
 #include "models/model.h"
-#include "models/model_directory.h"
 
 namespace longview::models {
 

@@ -8,7 +8,7 @@
 #include "kernels/base/parallel.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/item.h"
-#include "models/encoder/seated_encoder.h"
+#include "models/encoder/placed_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
 #include "models/model.h"
 #include "models/team_turn.h"
@@ -26,7 +26,7 @@ struct EncoderBackEnd {
 class EncoderTaskRun final : public Run {
  public:
   // Borrowed arguments outlive the run; `teams` and `times` may be null.
-  EncoderTaskRun(const SeatedEncoder& encoder, const EncoderBackEnd& back,
+  EncoderTaskRun(const PlacedEncoder& encoder, const EncoderBackEnd& back,
                  std::span<const Item* const> items, ScratchKeeper& scratch, TeamChoice* teams,
                  EncoderTimes* times = nullptr);
 
@@ -38,7 +38,7 @@ class EncoderTaskRun final : public Run {
   bool RunLayer();
   void RunHeads();
 
-  const SeatedEncoder& encoder_;
+  const PlacedEncoder& encoder_;
   const EncoderBackEnd back_;
   ScratchKeeper& scratch_;
   EncoderTimes* const times_;

@@ -14,11 +14,11 @@
 #include "absl/status/statusor.h"
 #include "kernels/base/parallel.h"
 #include "models/config/sentence_config.h"
+#include "models/cost/work.h"
 #include "models/dense/compute.h"
 #include "models/dense/layer.h"
 #include "models/encoder/family.h"
 #include "models/encoder/item.h"
-#include "models/encoder/work.h"
 
 namespace longview::models {
 

@@ -3,7 +3,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "models/encoder/best_rates.h"
+#include "models/cost/best_rates.h"
 
 namespace longview::models {
 

@@ -32,7 +32,7 @@ class Forward {
   virtual std::vector<Rows> Results() const { return {}; }
 };
 
-// What a forward takes and computes.
+// Needs and work of a forward.
 struct ForwardCount {
   ForwardNeed need;
   EncoderWork work;

@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "kernels/base/parallel.h"
+#include "models/cost/stopwatch.h"
 #include "models/dense/layer.h"
-#include "models/layers/stopwatch.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {

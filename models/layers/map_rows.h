@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/cost/stopwatch.h"
 #include "models/dense/layer.h"
-#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 
 namespace longview::models {

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "models/cost/stopwatch.h"
 #include "models/dense/layer.h"
-#include "models/layers/stopwatch.h"
 #include "models/parallel.h"
 
 namespace longview::models {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/span/plan.h"
-#include "models/config/activation_names.h"
 #include "models/config/json_reader.h"
+#include "models/layers/activation_names.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::models {

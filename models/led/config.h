@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "models/decoder_stack/stack.h"
+#include "models/directory/model_directory.h"
 #include "models/longformer/config.h"
-#include "models/model_directory.h"
-#include "models/stack/stack.h"
 
 namespace longview::models {
 

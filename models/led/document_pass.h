@@ -11,7 +11,7 @@
 
 #include "kernels/cache/cache_step.h"
 #include "models/encoder/pass.h"
-#include "models/generation/source_model.h"
+#include "models/generation/passes/source_model.h"
 #include "models/led/config.h"
 #include "models/led/weights.h"
 #include "models/longformer/pass.h"

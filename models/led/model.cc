@@ -4,15 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "models/decoder_stack/pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/forward_decoder.h"
-#include "models/generation/generator_placement.h"
-#include "models/generation/weighed_model.h"
+#include "models/generation/model/generator_placement.h"
+#include "models/generation/passes/forward_decoder.h"
+#include "models/generation/passes/weighed_model.h"
 #include "models/led/document_pass.h"
 #include "models/led/rules.h"
 #include "models/led/weights.h"
 #include "models/longformer/longest_document.h"
-#include "models/stack/pass.h"
 
 namespace longview::models {
 namespace {

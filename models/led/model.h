@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "models/device/device.h"
+#include "models/directory/model_directory.h"
 #include "models/model.h"
-#include "models/model_directory.h"
 
 namespace longview::models {
 

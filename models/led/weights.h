@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/decoder_stack/stack.h"
 #include "models/led/config.h"
 #include "models/longformer/weights.h"
-#include "models/stack/stack.h"
 
 namespace longview::models {
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/config/activation_names.h"
 #include "models/config/json_reader.h"
 #include "models/config/named_values.h"
+#include "models/layers/activation_names.h"
 
 namespace longview::models {
 namespace {

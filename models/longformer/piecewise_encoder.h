@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/cost/stopwatch.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/encoder/sequence.h"
-#include "models/layers/stopwatch.h"
 #include "models/longformer/layer.h"
 
 namespace longview::models {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/decoder_stack/pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/forward_decoder.h"
-#include "models/generation/generator_placement.h"
-#include "models/generation/weighed_model.h"
+#include "models/generation/model/generator_placement.h"
+#include "models/generation/passes/forward_decoder.h"
+#include "models/generation/passes/weighed_model.h"
 #include "models/longformer_lm/weights.h"
-#include "models/stack/pass.h"
 
 namespace longview::models {
 namespace {

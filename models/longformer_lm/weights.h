@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/decoder_stack/stack.h"
 #include "models/longformer/config.h"
 #include "models/ops/weight_placer.h"
-#include "models/stack/stack.h"
 
 namespace longview::models {
 

@@ -1,10 +1,11 @@
-// Luna's causal attention as running sums of outer products: kernels/outer/running_outer.h.
+// Luna's causal attention as running sums of outer products:
+// kernels/linear_attention/running_outer.h.
 #pragma once
 
 #include <span>
 
-#include "kernels/cuda/outer/outer_api.h"
-#include "kernels/outer/running_outer.h"
+#include "kernels/cuda/linear_attention/outer_api.h"
+#include "kernels/linear_attention/running_outer.h"
 #include "models/ops/backend.h"
 
 namespace longview::models {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kernels/outer/running_outer.h"
+#include "kernels/linear_attention/running_outer.h"
 #include "models/config/common_config.h"
 #include "models/dense/rowwise.h"
 #include "models/layers/block_tail.h"

@@ -2,7 +2,7 @@
 // layer makes of it once. Per layer, from the rows P of the layer before (the encoder's last at
 // first) and the encoder's last states X:
 //
-//   write rows  p W_pq                     of the causal attention (kernels/outer)
+//   write rows  p W_pq                     of the causal attention (kernels/linear_attention)
 //   keys        pack(p, X) W_k, W_v        of the attention across, one per row of P
 //   p           LN(p + pack(p, X))         for the next layer (pre-norm: LN(p) is packed, p added)
 //
@@ -14,7 +14,7 @@
 
 #include "kernels/span/plan.h"
 #include "models/encoder/pass.h"
-#include "models/generation/token_model.h"
+#include "models/generation/passes/token_model.h"
 #include "models/luna/pass.h"
 #include "models/luna_decoder/memory.h"
 #include "models/luna_decoder/weights.h"

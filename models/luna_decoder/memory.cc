@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/outer/running_outer.h"
+#include "kernels/linear_attention/running_outer.h"
 
 namespace longview::models {
 namespace {

@@ -2,7 +2,7 @@
 // one size however long the text is. A fork shares a state, and who reads on copies it first while
 // others hold it.
 //
-//   sequence  the running sums of every layer (kernels/outer)
+//   sequence  the running sums of every layer (kernels/linear_attention)
 //   document  what every decoder layer makes of it: rows that tokens write with, as
 //             kernels::PackOuterRows lays them, and keys and values of the attention across
 //

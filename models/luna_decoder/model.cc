@@ -1,20 +1,89 @@
 #include "models/luna_decoder/model.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/cuda/outer/outer_api.h"
-#include "models/generation/forward_decoder.h"
-#include "models/generation/generator_placement.h"
-#include "models/generation/settings.h"
+#include "kernels/cuda/linear_attention/outer_api.h"
+#include "models/generation/model/generator_placement.h"
+#include "models/generation/options/settings.h"
+#include "models/generation/passes/forward_decoder.h"
+#include "models/luna_decoder/config.h"
 #include "models/luna_decoder/memory.h"
 #include "models/luna_decoder/pass.h"
-#include "models/luna_decoder/text.h"
+#include "models/text/bounded_codec.h"
+#include "models/text/dictionary_codec.h"
+#include "models/text/dictionary_tokenizer.h"
+#include "models/text/text_codec.h"
+#include "models/text/tokenizer.h"
 
 namespace longview::models {
 namespace {
+
+struct LunaText {
+  std::unique_ptr<TextCodec> codec;  // Writes outputs; null without dictionaries.
+  // Reads documents to translate, each ended by </s>; owned by `codec`.
+  const Tokenizer* documents = nullptr;
+};
+
+// Outputs by one dictionary, documents by another or the same.
+class TranslationCodec final : public TextCodec, public BoundedCodec {
+ public:
+  TranslationCodec(std::unique_ptr<TextCodec> outputs, Tokenizer documents)
+      : outputs_(std::move(outputs)), documents_(std::move(documents)) {}
+
+  absl::StatusOr<std::vector<int32_t>> Encode(std::string_view text) const override {
+    return outputs_->Encode(text);
+  }
+  absl::StatusOr<TextTokens> EncodeFirst(std::string_view text,
+                                         const TextBounds& bounds) const override {
+    return models::EncodeFirst(*outputs_, text, bounds);
+  }
+  std::string Bytes(int32_t id) const override { return outputs_->Bytes(id); }
+  const Tokenizer& documents() const { return documents_; }
+
+ private:
+  const std::unique_ptr<TextCodec> outputs_;
+  const Tokenizer documents_;
+};
+
+// INVALID_ARGUMENT names the file: broken, of another size than the vocabulary, or one of two.
+absl::StatusOr<LunaText> ReadLunaText(const std::string& directory,
+                                      const LunaDecoderConfig& config) {
+  LunaText text;
+  const bool two = std::filesystem::exists(std::filesystem::path(directory) / "dict.tgt.txt");
+  const std::string target = two && config.encoder ? "dict.tgt.txt" : "dict.txt";
+  absl::StatusOr<std::unique_ptr<TextCodec>> outputs =
+      DictionaryCodec::Read(directory, target, config.vocab);
+  if (!outputs.ok()) return outputs.status();
+  if (*outputs == nullptr || !config.encoder) {
+    text.codec = *std::move(outputs);
+    return text;
+  }
+  const std::string source = two ? "dict.src.txt" : "dict.txt";
+  const absl::StatusOr<TokenizerSource> dictionary = ReadDictionaryTokenizer(directory, {}, source);
+  if (absl::IsNotFound(dictionary.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory, ": dict.tgt.txt needs dict.src.txt beside it"));
+  }
+  if (!dictionary.ok()) return dictionary.status();
+  absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Create(*dictionary);
+  if (!tokenizer.ok()) return tokenizer.status();
+  if (tokenizer->max_id() >= config.encoder->vocab) {
+    return absl::InvalidArgumentError(absl::StrCat(dictionary->origin, ": ids up to ",
+                                                   tokenizer->max_id(), ", vocab_size is ",
+                                                   config.encoder->vocab));
+  }
+  auto codec = std::make_unique<TranslationCodec>(*std::move(outputs), *std::move(tokenizer));
+  text.documents = &codec->documents();
+  text.codec = std::move(codec);
+  return text;
+}
 
 // Tokens that a prompt or, on the host, a document is granted in multiples of: whole panels of
 // linears cost least. A state may be cut anywhere.

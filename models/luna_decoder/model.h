@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "models/device/device.h"
-#include "models/generation/token_model.h"
+#include "models/directory/model_directory.h"
+#include "models/generation/passes/token_model.h"
 #include "models/luna_decoder/source.h"
 #include "models/model.h"
-#include "models/model_directory.h"
 
 namespace longview::models {
 

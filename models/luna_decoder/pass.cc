@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "kernels/cuda/token/cache_rows.h"
+#include "kernels/cuda/decoder_rows/cache_rows.h"
 #include "kernels/span/full_planner.h"
-#include "models/generation/document_sequence.h"
+#include "models/generation/passes/document_sequence.h"
 #include "models/luna/plan.h"
 #include "models/luna_decoder/append_outer.h"
 #include "models/luna_decoder/memory.h"

@@ -17,8 +17,8 @@
 
 #include "kernels/cache/cache_step.h"
 #include "kernels/span/plan.h"
-#include "models/generation/pass_document.h"
-#include "models/generation/token_model.h"
+#include "models/generation/passes/pass_document.h"
+#include "models/generation/passes/token_model.h"
 #include "models/luna_decoder/append_outer.h"
 #include "models/luna_decoder/weights.h"
 #include "models/ops/states.h"

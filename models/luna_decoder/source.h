@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "models/generation/source_model.h"
+#include "models/generation/passes/source_model.h"
 #include "models/luna/weights.h"
 #include "models/luna_decoder/weights.h"
 

@@ -1,4 +1,4 @@
-// What forwards are run by: memory for their rows, lists for their plans, and operations on them.
+// Backends run forwards: memory for their rows, lists for their plans, and operations on them.
 //
 //   host_backend     on LibTorch's threads, fused panel by panel
 //   device_backend   as work for a device's stream
@@ -23,10 +23,10 @@
 #include <vector>
 
 #include "kernels/span/executor.h"
+#include "models/cost/work.h"
 #include "models/dense/compute.h"
 #include "models/dense/scratch.h"
 #include "models/device/staged_lists.h"
-#include "models/encoder/work.h"
 #include "models/layers/block_tail.h"
 #include "models/ops/rows.h"
 #include "models/ops/weight.h"
@@ -53,7 +53,7 @@ struct OpWork {
   double linear = 0;
   double attention = 0;
   double rows = 0;
-  int64_t panel_columns = 0;  // Of results that a linear has alive at once; 0: few rows, or none.
+  int64_t panel_columns = 0;  // The widest results alive at once of linears over many rows.
 };
 
 // Bytes, exact.
@@ -144,7 +144,7 @@ class Backend {
     return false;
   }
 
-  // What was counted.
+  // The sums of a backend that counts.
   ForwardNeed need() const;
   const EncoderWork& work() const { return work_; }
 

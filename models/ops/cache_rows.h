@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cache/projection_cache.h"
-#include "kernels/cuda/token/token_api.h"
+#include "kernels/cuda/decoder_rows/token_api.h"
 #include "models/ops/backend.h"
 
 namespace longview::models {

@@ -39,7 +39,7 @@ class DeviceBackend final : public Backend {
   const kernels::cuda::PluginApi& api() const { return device_->api(); }
   kernels::cuda::Stream* stream() const { return device_->stream(); }
   void Check(kernels::cuda::Status status, const char* what) const { device_->Check(status, what); }
-  kernels::DType type() const { return SpanType(compute()); }  // Of rows in T.
+  kernels::DType type() const { return SpanType(compute()); }  // T
   StagedLists& lists() { return *staged(); }
   // Memory that one operation has to itself. Taken before Runs, which says whether it is there.
   Carver Scratch() const { return Carver(scratch_); }

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/cost/stopwatch.h"
 #include "models/layers/compute_context.h"
 #include "models/layers/panels.h"
-#include "models/layers/stopwatch.h"
 #include "models/ops/backend.h"
 #include "models/parallel.h"
 

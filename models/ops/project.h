@@ -6,7 +6,7 @@
 
 namespace longview::models {
 
-// What a product of all rows of `in` is counted as.
+// The work of a product of all rows of `in`.
 OpWork ProductWork(const Weight& weight, const Rows& in);
 
 // Rotary positions of queries and keys: the halves of a head's vector turned against each other by

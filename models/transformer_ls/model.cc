@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/base/cpu_features.h"
-#include "models/generation/forward_decoder.h"
-#include "models/generation/generator_placement.h"
+#include "models/generation/model/generator_placement.h"
+#include "models/generation/passes/forward_decoder.h"
 #include "models/text/byte_codec.h"
 #include "models/transformer_ls/cache_layout.h"
 #include "models/transformer_ls/pass.h"

@@ -9,9 +9,9 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/device/device.h"
-#include "models/generation/token_model.h"
+#include "models/directory/model_directory.h"
+#include "models/generation/passes/token_model.h"
 #include "models/model.h"
-#include "models/model_directory.h"
 #include "models/transformer_ls/context.h"
 
 namespace longview::models {

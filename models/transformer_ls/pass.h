@@ -14,7 +14,7 @@
 
 #include "absl/status/status.h"
 #include "kernels/cache/cache_step.h"
-#include "models/generation/token_forward.h"
+#include "models/generation/passes/token_forward.h"
 #include "models/ops/cache_rows.h"
 #include "models/ops/long_short.h"
 #include "models/transformer_ls/append_segments.h"

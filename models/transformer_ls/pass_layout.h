@@ -8,7 +8,7 @@
 
 #include "kernels/span/plan.h"
 #include "kernels/span/schedule_planner.h"
-#include "models/generation/token_run.h"
+#include "models/generation/decoder/token_run.h"
 #include "models/transformer_ls/append_segments.h"
 #include "models/transformer_ls/context.h"
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "kernels/span/plan.h"
+#include "models/feature_maps/map_tokens.h"
 #include "models/vil/config.h"
 #include "models/vil/map_weights.h"
 #include "models/vil/weights.h"
 #include "models/vision/context.h"
-#include "models/vision/map_tokens.h"
 
 namespace longview::models {
 

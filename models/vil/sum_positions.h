@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "models/feature_maps/map_tokens.h"
 #include "models/ops/backend.h"
-#include "models/vision/map_tokens.h"
 
 namespace longview::models {
 

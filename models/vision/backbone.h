@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/dense/compute.h"
-#include "models/model_directory.h"
+#include "models/directory/model_directory.h"
 #include "models/vision/family.h"
 
 namespace longview::models {

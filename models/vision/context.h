@@ -2,9 +2,9 @@
 #pragma once
 
 #include "kernels/cuda/span/launch_shape.h"
+#include "models/feature_maps/map_bands.h"
+#include "models/feature_maps/shape_cache.h"
 #include "models/layers/compute_context.h"
-#include "models/long_short/map_bands.h"
-#include "models/vision/shape_cache.h"
 
 namespace longview::models {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "models/cost/work.h"
 #include "models/dense/compute.h"
 #include "models/dense/scratch_keeper.h"
-#include "models/encoder/work.h"
 #include "models/image/pipeline.h"
 #include "models/vision/facts.h"
 

@@ -14,37 +14,37 @@ absl::StatusOr<std::unique_ptr<Model>> Load(std::unique_ptr<Device> device,
                                             ModelDirectory directory, const LoadOptions& options,
                                             std::vector<std::string> notes, BuildVision build) {
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<SeatedVision> seated = BuildSeated(*kept, options, std::move(device), build);
-  if (!seated.ok()) return seated.status();
-  seated->notes.insert(seated->notes.end(), notes.begin(), notes.end());
-  return MakeVisionModel(std::move(kept), options, *std::move(seated));
+  absl::StatusOr<PlacedVision> placed = BuildPlaced(*kept, options, std::move(device), build);
+  if (!placed.ok()) return placed.status();
+  placed->notes.insert(placed->notes.end(), notes.begin(), notes.end());
+  return MakeVisionModel(std::move(kept), options, *std::move(placed));
 }
 
 }  // namespace
 
-absl::StatusOr<SeatedVision> BuildSeated(const ModelDirectory& directory,
+absl::StatusOr<PlacedVision> BuildPlaced(const ModelDirectory& directory,
                                          const LoadOptions& options, std::unique_ptr<Device> device,
                                          BuildVision build) {
   const auto choose = device != nullptr ? ChooseDeviceCompute : ChooseCompute;
   absl::StatusOr<ComputeChoice> choice =
       choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!choice.ok()) return choice.status();
-  SeatedVision seated;
-  seated.notes = std::move(choice->notes);
+  PlacedVision placed;
+  placed.notes = std::move(choice->notes);
   absl::StatusOr<std::unique_ptr<VisionFamily>> family = absl::InternalError("not built");
   if (device == nullptr) {
     family = build(directory, choice->compute, nullptr);
   } else {
-    seated.device = device->name();
-    const absl::Status status = GuardDevice(seated.device, [&] {
+    placed.device = device->name();
+    const absl::Status status = GuardDevice(placed.device, [&] {
       const Device::Turn turn(*device);
       family = build(directory, choice->compute, std::move(device));
     });
     if (!status.ok()) return status;
   }
   if (!family.ok()) return family.status();
-  seated.family = *std::move(family);
-  return seated;
+  placed.family = *std::move(family);
+  return placed;
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadVisionOn(std::unique_ptr<Device> device,

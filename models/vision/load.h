@@ -18,7 +18,7 @@ using BuildVision = absl::FunctionRef<absl::StatusOr<std::unique_ptr<VisionFamil
 
 // The family on `device`, null: on the CPU, in the type that options and directory choose. What a
 // device throws becomes a status.
-absl::StatusOr<SeatedVision> BuildSeated(const ModelDirectory& directory,
+absl::StatusOr<PlacedVision> BuildPlaced(const ModelDirectory& directory,
                                          const LoadOptions& options, std::unique_ptr<Device> device,
                                          BuildVision build);
 

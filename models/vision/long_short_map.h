@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "models/long_short/attend_large_map.h"
+#include "models/feature_maps/attend_large_map.h"
 #include "models/ops/long_short.h"
 
 namespace longview::models {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "kernels/cuda/vision/maps_api.h"
+#include "models/feature_maps/map_tokens.h"
 #include "models/image/pipeline.h"
 #include "models/ops/backend.h"
-#include "models/vision/map_tokens.h"
 
 namespace longview::models {
 

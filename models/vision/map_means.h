@@ -5,8 +5,8 @@
 #include <span>
 
 #include "kernels/cuda/pool/pool_api.h"
+#include "models/feature_maps/map_tokens.h"
 #include "models/ops/backend.h"
-#include "models/vision/map_tokens.h"
 
 namespace longview::models {
 

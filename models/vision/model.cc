@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/cost/stopwatch.h"
 #include "models/forward/calibrate.h"
-#include "models/layers/stopwatch.h"
 #include "models/pauses.h"
 #include "models/vision/prepare.h"
 #include "models/vision/run.h"
@@ -147,15 +147,15 @@ absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory, const 
 
 absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDirectory> directory,
                                                        const LoadOptions& options,
-                                                       SeatedVision seated) {
+                                                       PlacedVision placed) {
   auto pipeline = ReadPipeline(*directory);
   if (!pipeline.ok()) return pipeline.status();
   absl::StatusOr<ModelInfo> info =
-      DescribeVision(*directory, seated.family->facts(), seated.family->parameters());
+      DescribeVision(*directory, placed.family->facts(), placed.family->parameters());
   if (!info.ok()) return info.status();
-  info->device = std::move(seated.device);
-  info->notes = std::move(seated.notes);
-  return std::make_unique<VisionModel>(std::move(directory), std::move(seated.family),
+  info->device = std::move(placed.device);
+  info->notes = std::move(placed.notes);
+  return std::make_unique<VisionModel>(std::move(directory), std::move(placed.family),
                                        *std::move(info), *std::move(pipeline),
                                        options.max_image_pixels);
 }

@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/directory/model_directory.h"
 #include "models/image/pipeline.h"
 #include "models/model.h"
-#include "models/model_directory.h"
 #include "models/vision/facts.h"
 #include "models/vision/family.h"
 
 namespace longview::models {
 
 // A loaded family, and where it computes.
-struct SeatedVision {
+struct PlacedVision {
   std::unique_ptr<VisionFamily> family;
   std::string device = "cpu";
   std::vector<std::string> notes;
@@ -29,7 +29,7 @@ absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& 
 // The family as a model, with preprocessor_config.json. `directory` is the family's.
 absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDirectory> directory,
                                                        const LoadOptions& options,
-                                                       SeatedVision seated);
+                                                       PlacedVision placed);
 
 // A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
 // MakeVisionModel.

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/device/device_seat.h"
+#include "models/device/device_placement.h"
 #include "models/ops/weight_placer.h"
 #include "models/parallel.h"
 #include "models/vision/backbone.h"
@@ -90,42 +90,45 @@ class StagedFamily final : public VisionFamily {
   static DeviceRunBytes DeviceBytes(const Config& config, const Weights& weights, Compute compute,
                                     ImageSize size);
 
-  // `seat` null: on the host. Else it has the stages, and the weights' head is for the host, in
-  // fp32. Throws DeviceError.
-  struct Seat {
-    Seat(DeviceSeat given, std::unique_ptr<DeviceBlock> weights)
+  // `placement` null: on the host. Else it has the stages, and the weights' head is for the host,
+  // in fp32. Throws DeviceError.
+  struct Placement {
+    Placement(DevicePlacement given, std::unique_ptr<DeviceBlock> weights)
         : at(std::move(given)), weights(std::move(weights)), workspace(*at.device, at.room) {}
 
-    const DeviceSeat at;
+    const DevicePlacement at;
     const std::unique_ptr<DeviceBlock> weights;
     DeviceWorkspace workspace;  // Used by the executor's thread, as batches are.
   };
   // At most `plan_bytes` are kept of what follows from sizes.
-  StagedFamily(Config config, Weights weights, Compute compute, std::unique_ptr<Seat> seat,
-               size_t plan_bytes)
+  StagedFamily(Config config, Weights weights, Compute compute,
+               std::unique_ptr<Placement> placement, size_t plan_bytes)
       : shapes_(plan_bytes),
         config_(std::move(config)),
         weights_(std::move(weights)),
         facts_(StagedFacts(config_)),
         context_(config_, weights_, compute, pool_, shapes_),
-        seat_(std::move(seat)) {
-    if (seat_ != nullptr) context_.PlanForDevice();
+        placement_(std::move(placement)) {
+    if (placement_ != nullptr) context_.PlanForDevice();
   }
 
   const VisionFacts& facts() const override { return facts_; }
-  Compute compute() const override { return seat_ ? seat_->at.compute : context_.compute; }
+  Compute compute() const override {
+    return placement_ ? placement_->at.compute : context_.compute;
+  }
   double parameters() const override { return weights_.parameters; }
   double memory_bytes() const override {
-    if (seat_ == nullptr) return weights_.memory_bytes;
-    return static_cast<double>(seat_->at.weight_bytes + seat_->workspace.room().device());
+    if (placement_ == nullptr) return weights_.memory_bytes;
+    return static_cast<double>(placement_->at.weight_bytes + placement_->workspace.room().device());
   }
   size_t plan_bytes() const override { return shapes_.bytes(); }
   ImageSize typical_size() const override { return config_.image; }
 
   absl::Status CheckSize(ImageSize size) const override {
     absl::Status status = Forward::CheckSize(config_, size);
-    if (!status.ok() || seat_ == nullptr) return status;
-    return CheckRoom(size, NeedOf(size)->part, *seat_->at.device, seat_->workspace.room());
+    if (!status.ok() || placement_ == nullptr) return status;
+    return CheckRoom(size, NeedOf(size)->part, *placement_->at.device,
+                     placement_->workspace.room());
   }
   size_t WorkspaceBytes(ImageSize size) const override { return NeedOf(size)->workspace; }
   EncoderWork WorkOf(ImageSize size) const override {
@@ -136,11 +139,12 @@ class StagedFamily final : public VisionFamily {
 
   std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs, ScratchKeeper& scratch,
                                      EncoderTimes* times) const override {
-    if (seat_ == nullptr) {
+    if (placement_ == nullptr) {
       return std::make_unique<HostPassBatch<Forward>>(context_, inputs, scratch, times);
     }
-    return std::make_unique<DevicePassBatch<Forward>>(
-        context_, *seat_->at.device, seat_->at.compute, seat_->workspace, inputs, times);
+    return std::make_unique<DevicePassBatch<Forward>>(context_, *placement_->at.device,
+                                                      placement_->at.compute, placement_->workspace,
+                                                      inputs, times);
   }
 
  private:
@@ -157,12 +161,12 @@ class StagedFamily final : public VisionFamily {
         ShapeKey(ShapeKind::kPictureNeed, 0, {&size, 1}), [&]() -> PictureNeed {
           const VisionPicture picture = WholePicture(size, facts_.strides.size());
           const auto pass = Forward::MakePass(context_, {&picture, 1}, /*measure=*/true);
-          const ForwardCount count =
-              seat_ ? CountOnDevice(*pass, seat_->at.compute) : CountOnHost(*pass, context_);
+          const ForwardCount count = placement_ ? CountOnDevice(*pass, placement_->at.compute)
+                                                : CountOnHost(*pass, context_);
           const DeviceRunBytes part = PartBytes(count.need, *pass);
           // A device's memory was taken when the model loaded.
           const size_t host = count.need.memory() + count.need.transient;
-          return {count.work, seat_ ? part.results : host, part};
+          return {count.work, placement_ ? part.results : host, part};
         });
   }
 
@@ -172,7 +176,7 @@ class StagedFamily final : public VisionFamily {
   const VisionFacts facts_;
   const TorchParallelFor pool_;
   typename Forward::Context context_;
-  const std::unique_ptr<Seat> seat_;
+  const std::unique_ptr<Placement> placement_;
 };
 
 template <class Forward>
@@ -231,10 +235,10 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
   store.Allocate(*device);
   absl::StatusOr<Weights> weights = load(Compute::kFp32);
   if (!weights.ok()) return weights.status();
-  auto seat = std::make_unique<Seat>(DeviceSeat{std::move(device), compute, weight_bytes, *room},
-                                     store.TakeBlock());
+  auto placement = std::make_unique<Placement>(
+      DevicePlacement{std::move(device), compute, weight_bytes, *room}, store.TakeBlock());
   return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), Compute::kFp32,
-                                        std::move(seat), plan_bytes);
+                                        std::move(placement), plan_bytes);
 }
 
 }  // namespace longview::models

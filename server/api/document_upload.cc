@@ -141,7 +141,8 @@ std::shared_ptr<DocumentUpload> Api::OpenDocument(const CallInfo& info) {
 absl::StatusOr<longview::v1::Document> Api::CloseDocument(
     const CallInfo& info, const longview::v1::CloseDocumentRequest& request) {
   ApiContext& context = context_;
-  const absl::StatusOr<server::OpenDocument> open = context.documents.Close(request.handle(), info.client);
+  const absl::StatusOr<server::OpenDocument> open =
+      context.documents.Close(request.handle(), info.client);
   ModelLabels labels;
   if (open.ok()) labels = {open->model->name, open->model->version};
   const absl::Status status = context.recorder.Done(info, labels, open.status(), {});

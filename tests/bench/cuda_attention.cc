@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/cuda/plan_upload.h"
 #include "kernels/cuda/plugin.h"
 #include "kernels/cuda/span/decode_plan.h"
 #include "kernels/cuda/span/launch_shape.h"
-#include "kernels/cuda/span/plan_upload.h"
 #include "kernels/span/band_planner.h"
 #include "kernels/span/paged_planner.h"
 #include "kernels/span/softmax_state.h"

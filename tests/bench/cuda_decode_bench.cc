@@ -168,7 +168,7 @@ class CaseOnDevice {
         host_(host),
         host_model_{LmOf(host).config(), host.frame().compute, host.host().block_type()},
         decoder_(decoder),
-        device_(decoder.seat()->device()),
+        device_(decoder.placement()->device()),
         model_{LmOf(decoder).config(), decoder.frame().compute,
                models::SpanType(decoder.frame().compute)},
         put_(PutOnDevice(device_)) {}

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/span/decode_plan.h"
 #include "kernels/span/paged_planner.h"
-#include "models/generation/host_token_pass.h"
+#include "models/generation/passes/host_token_pass.h"
 #include "models/ops/attend.h"
 #include "models/ops/cache_rows.h"
 #include "models/ops/deliver.h"
@@ -130,13 +130,13 @@ class FullPass final : public models::TokenForward {
     const models::LsLmLayer& layer = context_.weights->layers[static_cast<size_t>(index)];
     const int heads = context_.config->heads;
     const models::StripRef strip = {cache_, 0, index, heads};
-    backend.Run(
-        ops::ProjectLongShort{layer.project, layer.window_norm, input_, input_.count, parts_});
-    backend.Run(ops::Store{strip, parts_.keys, parts_.values, places_ref_});
+    backend.Run(models::ops::ProjectLongShort{layer.project, layer.window_norm, input_,
+                                              input_.count, parts_});
+    backend.Run(models::ops::Store{strip, parts_.keys, parts_.values, places_ref_});
     const kernels::Source source = CachedSource(backend, strip, table_);
     kernels::Call call = HeadsCall(backend.compute(), parts_.q, z_, heads);
     call.sources = {&source, 1};
-    backend.Run(ops::Attend{plan_ref_, call});
+    backend.Run(models::ops::Attend{plan_ref_, call});
     models::BlockWeights block;
     block.out = &layer.out;
     block.after_attention = &layer.norm2;
@@ -146,13 +146,13 @@ class FullPass final : public models::TokenForward {
     block.after_layer =
         last ? nullptr : &context_.weights->layers[static_cast<size_t>(index) + 1].norm1;
     block.activation = context_.config->activation;
-    backend.Run(ops::FeedForward{block, {x_, input_, z_}});
+    backend.Run(models::ops::FeedForward{block, {x_, input_, z_}});
   }
 
   Rows Logits(models::Backend& backend, int64_t first, int64_t count) override {
-    backend.Run(ops::Deliver{context_.weights->logits, input_.Part(first, count, context_.few_rows),
-                             logits_.First(count),
-                             std::span(logits_to_).subspan(static_cast<size_t>(first))});
+    backend.Run(models::ops::Deliver{
+        context_.weights->logits, input_.Part(first, count, context_.few_rows),
+        logits_.First(count), std::span(logits_to_).subspan(static_cast<size_t>(first))});
     return logits_.First(count);
   }
   void End() override { step_->End(); }
@@ -196,8 +196,8 @@ int64_t FullDecoder::CacheBytes(const models::ForwardDecoder& decoder, int seque
 
 FullDecoder::FullDecoder(const models::ForwardDecoder& decoder, int sequences, int64_t tokens)
     : decoder_(decoder), budget_(sequences * ShapeOf(decoder).SequenceBytes(0, tokens, 1)) {
-  if (decoder.seat() != nullptr) {
-    const models::Device& device = decoder.seat()->device();
+  if (decoder.placement() != nullptr) {
+    const models::Device& device = decoder.placement()->device();
     blocks_ = std::make_unique<kernels::cuda::DeviceBlocks>(device.api(), device.index(),
                                                             device.stream());
     FullPass largest(ContextOf(decoder), nullptr, RunsAt(tokens - 1, sequences));
@@ -228,9 +228,9 @@ std::vector<float> FullDecoder::Step(std::span<models::CachedSequence* const> se
   auto forward = std::make_unique<FullPass>(ContextOf(decoder_), cache_.get(), std::move(runs));
   std::unique_ptr<models::TokenPass> pass;
   if (blocks_) {
-    pass = std::make_unique<models::DeviceTokenPass>(std::move(forward), decoder_.seat()->device(),
-                                                     decoder_.frame().compute, *blocks_,
-                                                     *workspace_, nullptr);
+    pass = std::make_unique<models::DeviceTokenPass>(
+        std::move(forward), decoder_.placement()->device(), decoder_.frame().compute, *blocks_,
+        *workspace_, nullptr);
   } else {
     pass = std::make_unique<models::HostTokenPass>(std::move(forward), decoder_.host(), scratch_,
                                                    nullptr);

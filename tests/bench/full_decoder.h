@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/cache/projection_cache.h"
-#include "models/generation/forward_decoder.h"
+#include "models/generation/passes/forward_decoder.h"
 
 namespace longview::bench {
 

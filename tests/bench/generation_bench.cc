@@ -16,7 +16,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
-#include "models/generation/generator_model.h"
+#include "models/generation/model/generator_model.h"
 
 ABSL_FLAG(int, tokens, 2000, "tokens of every sequence");
 ABSL_FLAG(int, sequences, 32, "generations in a step");

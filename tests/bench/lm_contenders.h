@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "models/dense/compute.h"
-#include "models/generation/cached_sequence.h"
-#include "models/generation/forward_decoder.h"
+#include "models/generation/decoder/cached_sequence.h"
+#include "models/generation/passes/forward_decoder.h"
 #include "models/transformer_ls/config.h"
 #include "tests/bench/full_decoder.h"
 #include "tests/bench/naive_lm.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "models/generation/forward_decoder.h"
+#include "models/generation/passes/forward_decoder.h"
 #include "models/transformer_ls/model.h"
 
 namespace longview::bench {

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "kernels/base/peak_rate.h"
-#include "kernels/outer/running_outer.h"
+#include "kernels/linear_attention/running_outer.h"
 #include "tests/bench/timed_pool.h"
 
 ABSL_FLAG(std::vector<std::string>, rows, (std::vector<std::string>{"16", "64", "256"}),

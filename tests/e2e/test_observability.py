@@ -97,6 +97,17 @@ def test_a_collector_that_is_away_holds_up_nothing():
         assert time.monotonic() - start < 10
 
 
+@pytest.mark.parametrize("path, inputs", [("/v1/embeddings", "input"), ("/embed", "inputs")])
+def test_a_call_with_many_inputs_is_one_line(path, inputs):
+    with Server([ZOO / "code-search"]) as server:
+        body = {"model": "code-search", inputs: ["read a file", "sort a list", "open a socket"]}
+        assert server.post_json(path, body)[0] == 200
+        assert server.stop() == 0
+        lines = [json.loads(line) for line in server.log().splitlines()]
+        calls = [line for line in lines if line.get("msg") == "request" and line["method"] == path]
+        assert [line["items"] for line in calls] == [3]
+
+
 def test_a_stderr_that_nobody_reads_stops_nothing():
     process = subprocess.Popen([SERVER, "--grpc_port=0", "--http_port=0", "--log_format=json",
                                 "--drain_seconds=0", ZOO],

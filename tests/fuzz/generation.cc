@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/generation/generator_model.h"
+#include "models/generation/model/generator_model.h"
 #include "models/text/utf8.h"
 #include "nlohmann/json.hpp"
 #include "tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
 // The meaning of --device on machines with no, one and several CUDA devices.
-#include "models/devices.h"
+#include "models/registry/devices.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

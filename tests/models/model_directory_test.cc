@@ -1,4 +1,4 @@
-#include "models/model_directory.h"
+#include "models/directory/model_directory.h"
 
 #include <cstdlib>
 #include <filesystem>

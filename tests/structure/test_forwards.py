@@ -12,7 +12,8 @@ SOURCES = {".h", ".cc", ".cu", ".cuh"}
 def twins(models):
     """Files for devices in folders of families."""
     return sorted(str(path.relative_to(models)) for path in models.rglob("device_*")
-                  if path.suffix in SOURCES and path.relative_to(models).parts[0] not in SHARED)
+                  if path.suffix in SOURCES and path.relative_to(models).parts[0] not in SHARED
+                  and path.parent != models)
 
 
 def families(models):

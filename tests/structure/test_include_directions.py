@@ -101,6 +101,67 @@ def test_the_scheduler_stands_alone():
                 assert include.startswith("server/scheduler/"), f"{path}: {include}"
 
 
+def folder_includes(files):
+    """Which folders include which, each pair with the lines that say so."""
+    names = set(files)
+    graph = {}
+    for name, text in sorted(files.items()):
+        own = name.rpartition("/")[0]
+        for include in INCLUDE.findall(text):
+            other = include.rpartition("/")[0]
+            if include in names and other != own:
+                graph.setdefault(own, {}).setdefault(other, []).append(f"{name} includes {include}")
+    return graph
+
+
+def shortest_circle(graph, start):
+    """The folders of a shortest way from a folder back to itself; None: there is none."""
+    ways = [[start]]
+    seen = set()
+    while ways:
+        way = ways.pop(0)
+        for other in sorted(graph.get(way[-1], {})):
+            if other == start:
+                return way + [start]
+            if other not in seen:
+                seen.add(other)
+                ways.append(way + [other])
+    return None
+
+
+def circle_lines(files):
+    """The include lines of one of the shortest circles of folders, those of a pair cut to two."""
+    graph = folder_includes(files)
+    circles = [circle for circle in (shortest_circle(graph, folder) for folder in sorted(graph)) if circle]
+    if not circles:
+        return []
+    circle = min(circles, key=len)
+    return [line for pair in zip(circle, circle[1:]) for line in graph[pair[0]][pair[1]][:2]]
+
+
+def named_sources():
+    return {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in sources()}
+
+
+def test_no_folders_include_each_other_in_a_circle():
+    files = named_sources()
+    assert len(folder_includes(files)) > 40
+    found = circle_lines(files)
+    assert not found, "\n".join(found)
+
+
+def test_a_circle_of_folders_is_seen():
+    files = {"models/ops/backend.h": '#include "models/dense/compute.h"\n',
+             "models/dense/compute.h": "#pragma once\n",
+             "models/dense/linear.cc": '#include "models/dense/compute.h"\n#include "models/layers/panels.h"\n',
+             "models/layers/panels.h": "#pragma once\n"}
+    assert not circle_lines(files)
+    files["models/layers/panels.h"] = '#include "models/ops/backend.h"\n'
+    assert circle_lines(files) == ["models/dense/linear.cc includes models/layers/panels.h",
+                                   "models/layers/panels.h includes models/ops/backend.h",
+                                   "models/ops/backend.h includes models/dense/compute.h"]
+
+
 @pytest.mark.parametrize("suffix", [".h", ".cuh"])
 def test_headers_hold_no_conditionals(suffix):
     for path in sources():

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "models/generation/row_math.h"
+#include "models/generation/sampling/row_math.h"
 
 namespace longview::testing {
 

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/generation/decoder.h"
-#include "models/generation/encoder_stage.h"
+#include "models/generation/decoder/decoder.h"
+#include "models/generation/decoder/encoder_stage.h"
 #include "models/text/text_codec.h"
 
 namespace longview::testing {

@@ -1,7 +1,7 @@
 #include "kernels/cuda/pool/pool.cuh"
 
+#include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/pool/pool_table.h"
-#include "kernels/cuda/program.cuh"
 
 namespace longview::kernels::cuda {
 

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
+#include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/typed_element.h"
 #include "kernels/cuda/pool/pool_api.h"
-#include "kernels/cuda/program.h"
-#include "kernels/cuda/typed_element.h"
 
 namespace longview::kernels::cuda {
 

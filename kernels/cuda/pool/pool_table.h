@@ -1,9 +1,9 @@
 // The programs of means over segments as a table; see program_runner.h.
 #pragma once
 
+#include "kernels/cuda/base/program_runner.h"
 #include "kernels/cuda/pool/pool_api.h"
 #include "kernels/cuda/pool/pool_programs.h"
-#include "kernels/cuda/program_runner.h"
 
 namespace longview::kernels::cuda {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/base/counter_random.h"
 #include "kernels/base/exponential.h"
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/base/program.h"
 #include "kernels/cuda/sampling/block_largest.h"
 #include "kernels/cuda/sampling/mass_select.h"
 #include "kernels/cuda/sampling/sampling_api.h"

@@ -1,6 +1,6 @@
 #include "kernels/cuda/sampling/sampling.cuh"
 
-#include "kernels/cuda/program.cuh"
+#include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/sampling/sample_program.h"
 
 namespace longview::kernels::cuda {

@@ -1,5 +1,5 @@
 // Choosing the next tokens of a batch from logits that lie on the device: the order of operations
-// of HuggingFace's generate, and the tokens that models/generation/sampler.h chooses.
+// of HuggingFace's generate, and the tokens that models/generation/sampling/sampler.h chooses.
 //
 // Scores are fp64, as there. Sums over the vocabulary add up in another order than the host's: a
 // draw within the rounding of a token's border (some 1e-13 of the whole) may fall beyond it.
@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/base/plugin_types.h"
 
 namespace longview::kernels::cuda {
 

@@ -1,7 +1,7 @@
 // A forward program as a kernel: a thread block per item of the plan.
 #pragma once
 
-#include "kernels/cuda/checked.cuh"
+#include "kernels/cuda/base/checked.cuh"
 #include "kernels/cuda/span/device_machine.cuh"
 #include "kernels/cuda/span/span_api.h"
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/base/plugin_types.h"
 #include "kernels/cuda/span/plan_image.h"
 #include "kernels/cuda/span/span_call.h"
 

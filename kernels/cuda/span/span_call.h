@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/span/element.h"
+#include "kernels/cuda/base/element.h"
 #include "kernels/span/executor.h"
 
 namespace longview::kernels::cuda {

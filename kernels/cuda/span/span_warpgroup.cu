@@ -4,7 +4,7 @@
 
 #include <cuda.h>
 
-#include "kernels/cuda/checked.cuh"
+#include "kernels/cuda/base/checked.cuh"
 #include "kernels/cuda/span/span_forward.cuh"
 #include "kernels/cuda/span/variants.h"
 #include "kernels/cuda/span/warpgroup_machine.cuh"

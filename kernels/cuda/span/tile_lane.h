@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/span/element.h"
+#include "kernels/cuda/base/element.h"
 #include "kernels/span/plan.h"
 
 namespace longview::kernels::cuda {

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/span/element.h"
+#include "kernels/cuda/base/element.h"
 
 namespace longview::kernels::cuda {
 

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/plugin_types.h"
-#include "kernels/cuda/rows/rows_api.h"
+#include "kernels/cuda/base/plugin_types.h"
+#include "kernels/cuda/common_rows/rows_api.h"
 #include "kernels/span/kv_layout.h"
 
 namespace longview::kernels::cuda {

@@ -2,8 +2,8 @@
 // biases. A block takes a run of them, counted through all rows: rows of maps are short.
 #pragma once
 
-#include "kernels/cuda/program.h"
-#include "kernels/cuda/typed_element.h"
+#include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/typed_element.h"
 #include "kernels/cuda/vision/maps_api.h"
 
 namespace longview::kernels::cuda {

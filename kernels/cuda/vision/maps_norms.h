@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "kernels/cuda/program.h"
-#include "kernels/cuda/rows/row_moments.h"
-#include "kernels/cuda/typed_element.h"
+#include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/typed_element.h"
+#include "kernels/cuda/common_rows/row_moments.h"
 #include "kernels/cuda/vision/maps_api.h"
 
 namespace longview::kernels::cuda {

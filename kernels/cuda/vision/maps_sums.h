@@ -1,8 +1,8 @@
 // Sums over the positions of a map, and maps turned from rows to planes.
 #pragma once
 
-#include "kernels/cuda/program.h"
-#include "kernels/cuda/typed_element.h"
+#include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/typed_element.h"
 #include "kernels/cuda/vision/maps_api.h"
 
 namespace longview::kernels::cuda {

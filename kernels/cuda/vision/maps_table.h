@@ -1,7 +1,7 @@
 // The programs of feature maps as a table; see program_runner.h.
 #pragma once
 
-#include "kernels/cuda/program_runner.h"
+#include "kernels/cuda/base/program_runner.h"
 #include "kernels/cuda/vision/maps_api.h"
 #include "kernels/cuda/vision/maps_elements.h"
 #include "kernels/cuda/vision/maps_norms.h"

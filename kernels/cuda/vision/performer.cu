@@ -1,6 +1,6 @@
 #include "kernels/cuda/vision/performer.cuh"
 
-#include "kernels/cuda/program.cuh"
+#include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/vision/performer_table.h"
 
 namespace longview::kernels::cuda {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/plugin_types.h"
+#include "kernels/cuda/base/plugin_types.h"
 #include "kernels/span/kv_layout.h"
 
 namespace longview::kernels::cuda {

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "kernels/cuda/program.h"
-#include "kernels/cuda/typed_element.h"
+#include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/typed_element.h"
 #include "kernels/cuda/vision/performer_api.h"
 
 namespace longview::kernels::cuda {

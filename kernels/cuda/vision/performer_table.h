@@ -1,7 +1,7 @@
 // Performer's three programs as one call of a table; see program_runner.h.
 #pragma once
 
-#include "kernels/cuda/program_runner.h"
+#include "kernels/cuda/base/program_runner.h"
 #include "kernels/cuda/vision/performer_api.h"
 #include "kernels/cuda/vision/performer_programs.h"
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/api/context.h"
+#include "server/api/text_requests.h"
 #include "server/http/context.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/writer.h"
@@ -95,7 +96,69 @@ void AppendEntries(const EmbedResponse& item, size_t input, const EntryForm& for
   }
 }
 
-// The inputs of one request, each a call of its own, joined when the last is answered.
+// How the chunks were read; of texts that were read in different ways, how the longer ones were.
+std::string ChunkingOf(std::span<const EmbedResponse> answers) {
+  std::string chunking;
+  for (const EmbedResponse& answer : answers) {
+    if (chunking.empty() || answer.chunking() != "late") chunking = answer.chunking();
+  }
+  return chunking;
+}
+
+// The answers to all inputs, in order, as one. `warning` null: not due.
+HttpResponse JoinAnswers(const Exchange& exchange, std::span<const EmbedResponse> answers,
+                         const EntryForm& form, TokenIdsWarning* warning) {
+  HttpResponse response;
+  std::string& body = response.body;
+  body = R"({"id":)";
+  AppendJsonString(absl::StrCat("embd-", exchange.info().request_id), &body);
+  body += R"(,"object":"list","data":[)";
+  size_t index = 0;
+  int64_t tokens = 0;
+  int64_t truncated = 0;
+  double queue = 0;
+  double compute = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const EmbedResponse& item = answers[i];
+    AppendEntries(item, i, form, &index, &body);
+    tokens += item.usage().input_tokens();
+    truncated += item.usage().truncated_tokens();
+    queue = std::max(queue, item.timing().queue_seconds());
+    compute = std::max(compute, item.timing().compute_seconds());
+  }
+  body += R"(],"model":)";
+  AppendJsonString(answers.front().model(), &body);
+  if (const std::string chunking = ChunkingOf(answers); !chunking.empty()) {
+    absl::StrAppend(&body, R"(,"chunking":")", chunking, "\"");
+  }
+  body += absl::StrCat(R"(,"usage":{"prompt_tokens":)", tokens, R"(,"total_tokens":)", tokens,
+                       R"(,"truncated_tokens":)", truncated, "}}");
+  AddServerTiming(queue, compute, &response);
+  if (warning != nullptr) warning->AddTo(answers.front().model(), &response);
+  return response;
+}
+
+// Writes that answer, or why it cannot be.
+void RespondJoined(HttpContext& context, const ExchangePtr& exchange,
+                   std::span<const EmbedResponse> answers, const EntryForm& form,
+                   TokenIdsWarning* warning) {
+  HttpResponse joined = JoinAnswers(*exchange, answers, form, warning);
+  if (absl::Status status = CheckAnswerSize(context, joined.body); !status.ok()) {
+    return exchange->Fail(status);
+  }
+  exchange->Respond(std::move(joined));
+}
+
+// Bytes of so many answers' numbers as JSON, at most.
+size_t JsonBytes(std::span<const EmbedResponse> answers) {
+  size_t numbers = 0;
+  for (const EmbedResponse& answer : answers) {
+    numbers += static_cast<size_t>(answer.embedding_size());
+  }
+  return kJsonGrowth * sizeof(float) * numbers;
+}
+
+// The inputs of one request for chunks, each a call of its own, joined when the last is answered.
 // Thread-safe; kept alive by the calls.
 class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
  public:
@@ -129,12 +192,10 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
       Fail(index, response.status());
     }
     if (left_.fetch_sub(1) > 1 || failed_.load()) return;
-    size_t numbers = 0;
-    for (const EmbedResponse& answer : answers_) {
-      numbers += static_cast<size_t>(answer.embedding_size());
-    }
-    WriteSized(context_, exchange_, kJsonGrowth * sizeof(float) * numbers,
-               [self = shared_from_this()] { self->Finish(); });
+    WriteSized(context_, exchange_, JsonBytes(answers_), [self = shared_from_this()] {
+      RespondJoined(self->context_, self->exchange_, self->answers_, self->form_,
+                    self->warning_.get());
+    });
   }
 
   void Cancel() {
@@ -157,14 +218,6 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     answers_[index] = std::move(response);
   }
 
-  void Finish() {
-    HttpResponse joined = Joined();
-    if (absl::Status status = CheckAnswerSize(context_, joined.body); !status.ok()) {
-      return exchange_->Fail(status);
-    }
-    exchange_->Respond(std::move(joined));
-  }
-
   // The first failure answers for all; the others are stopped.
   void Fail(size_t index, const absl::Status& status) {
     if (failed_.exchange(true)) return;
@@ -172,46 +225,6 @@ class EmbeddingsCall : public std::enable_shared_from_this<EmbeddingsCall> {
     exchange_->Fail(answers_.size() > 1 ? OfElement(placed, "input", index)
                                         : OfField(placed, "input"));
     Cancel();
-  }
-
-  HttpResponse Joined() const {
-    HttpResponse response;
-    std::string& body = response.body;
-    body = R"({"id":)";
-    AppendJsonString(absl::StrCat("embd-", exchange_->info().request_id), &body);
-    body += R"(,"object":"list","data":[)";
-    size_t index = 0;
-    int64_t tokens = 0;
-    int64_t truncated = 0;
-    double queue = 0;
-    double compute = 0;
-    for (size_t i = 0; i < answers_.size(); ++i) {
-      const EmbedResponse& item = answers_[i];
-      AppendEntries(item, i, form_, &index, &body);
-      tokens += item.usage().input_tokens();
-      truncated += item.usage().truncated_tokens();
-      queue = std::max(queue, item.timing().queue_seconds());
-      compute = std::max(compute, item.timing().compute_seconds());
-    }
-    body += R"(],"model":)";
-    AppendJsonString(answers_.front().model(), &body);
-    if (const std::string chunking = Chunking(); !chunking.empty()) {
-      absl::StrAppend(&body, R"(,"chunking":")", chunking, "\"");
-    }
-    body += absl::StrCat(R"(,"usage":{"prompt_tokens":)", tokens, R"(,"total_tokens":)", tokens,
-                         R"(,"truncated_tokens":)", truncated, "}}");
-    AddServerTiming(queue, compute, &response);
-    if (warning_ != nullptr) warning_->AddTo(answers_.front().model(), &response);
-    return response;
-  }
-
-  // How the chunks were read; of texts that were read in different ways, how the longer ones were.
-  std::string Chunking() const {
-    std::string chunking;
-    for (const EmbedResponse& answer : answers_) {
-      if (chunking.empty() || answer.chunking() != "late") chunking = answer.chunking();
-    }
-    return chunking;
   }
 
   HttpContext& context_;
@@ -232,6 +245,39 @@ bool HasTokenIds(const EmbeddingsRequest& request) {
                      [](const auto& item) { return item.token_ids_size() > 0; });
 }
 
+bool HasChunks(const EmbeddingsRequest& request) {
+  return std::any_of(request.items.begin(), request.items.end(),
+                     [](const auto& item) { return AsksForChunks(item); });
+}
+
+// One vector for each input: all are admitted together, and are one call.
+void EmbedInputs(HttpContext& context, const ExchangePtr& exchange, EmbeddingsRequest request,
+                 std::shared_ptr<TokenIdsWarning> warning) {
+  ListRequest<longview::v1::EmbedRequest> list;
+  list.model = request.items.front().model();
+  list.version = request.items.front().version();
+  list.field = "input";
+  for (auto& item : request.items) list.items.push_back(std::move(item));
+  const EntryForm form = {request.form, /*places=*/true};
+  const Api::Pending pending = context.api.EmbedList(
+      exchange->info(), std::move(list),
+      [&context, exchange, form,
+       warning = std::move(warning)](absl::StatusOr<ListAnswer<EmbedResponse>> answer) {
+        if (!answer.ok()) return exchange->Fail(answer.status());
+        std::vector<EmbedResponse> answers;
+        for (absl::StatusOr<EmbedResponse>& result : answer->results) {
+          answers.push_back(*std::move(result));
+        }
+        answers.front().set_model(answer->model.model);
+        const size_t bytes = JsonBytes(answers);
+        WriteSized(context, exchange, bytes,
+                   [&context, exchange, form, warning, answers = std::move(answers)] {
+                     RespondJoined(context, exchange, answers, form, warning.get());
+                   });
+      });
+  exchange->OnCancel([pending] { Api::Cancel(pending); });
+}
+
 void Embeddings(HttpContext& context, const ExchangePtr& exchange,
                 std::shared_ptr<TokenIdsWarning> warning) {
   absl::StatusOr<EmbeddingsRequest> request = ParseEmbeddings(
@@ -242,6 +288,9 @@ void Embeddings(HttpContext& context, const ExchangePtr& exchange,
     if (!taken.ok()) return Refuse(context, exchange, taken);
   } else {
     warning = nullptr;
+  }
+  if (!HasChunks(*request)) {
+    return EmbedInputs(context, exchange, *std::move(request), std::move(warning));
   }
   auto call = std::make_shared<EmbeddingsCall>(context, exchange, *request, std::move(warning));
   exchange->OnCancel([weak = std::weak_ptr(call)] {

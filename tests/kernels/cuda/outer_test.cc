@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "kernels/outer/running_outer.h"
+#include "kernels/linear_attention/running_outer.h"
 #include "tests/kernels/cuda/support/test_device.h"
 
 namespace longview::kernels::cuda {

@@ -1,6 +1,6 @@
 // Plans uploaded one after the other: each kernel reads the plan that was the last when it was
 // handed to the stream, at addresses that the capacity decides.
-#include "kernels/cuda/span/plan_upload.h"
+#include "kernels/cuda/plan_upload.h"
 
 #include <gtest/gtest.h>
 

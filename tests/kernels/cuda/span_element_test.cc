@@ -1,5 +1,5 @@
 // 16-bit elements against the compiler's own half and the CPU kernels' bfloat16, bit by bit.
-#include "kernels/cuda/span/element.h"
+#include "kernels/cuda/base/element.h"
 
 #include <gtest/gtest.h>
 

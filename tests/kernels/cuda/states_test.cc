@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/cuda/span/span_call.h"
-#include "kernels/outer/running_outer.h"
+#include "kernels/linear_attention/running_outer.h"
 #include "tests/kernels/cuda/support/test_device.h"
 
 namespace longview::kernels::cuda {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "models/cst/lm_model.h"
-#include "models/generation/forward_decoder.h"
+#include "models/generation/passes/forward_decoder.h"
 #include "tests/models/generation/decoder_case.h"
 
 namespace longview::models {

@@ -8,7 +8,7 @@
 
 #include "models/config/json_reader.h"
 #include "models/cvt_ls/family.h"
-#include "models/model_directory.h"
+#include "models/directory/model_directory.h"
 #include "models/parallel.h"
 #include "tests/models/image/picture_files.h"
 #include "tests/models/vision/slices.h"

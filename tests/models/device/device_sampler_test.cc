@@ -1,6 +1,6 @@
 // Tokens chosen on a device that is the host, and on CUDA's first device where there is one,
 // against those that the host chooses.
-#include "models/device/device_sampler.h"
+#include "models/generation/sampling/device_sampler.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 #include <random>
 #include <string>
 
-#include "models/generation/log_probabilities.h"
-#include "models/generation/sampler.h"
+#include "models/generation/sampling/log_probabilities.h"
+#include "models/generation/sampling/sampler.h"
 #include "tests/kernels/cuda/support/twin.h"
 
 namespace longview::models {

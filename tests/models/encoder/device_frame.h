@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "models/device/device.h"
+#include "models/directory/model_directory.h"
 #include "models/encoder/family.h"
-#include "models/model_directory.h"
 #include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {

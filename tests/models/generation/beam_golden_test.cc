@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/generation/beam_search.h"
-#include "models/generation/sampler.h"
+#include "models/generation/sampling/beam_search.h"
+#include "models/generation/sampling/sampler.h"
 #include "tests/models/generation/golden.h"
 
 namespace longview::models {

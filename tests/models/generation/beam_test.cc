@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "models/generation/beam_search.h"
+#include "models/generation/sampling/beam_search.h"
 #include "tests/models/generation/generator_driver.h"
 
 namespace longview::models {

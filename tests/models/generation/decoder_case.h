@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "models/dense/compute.h"
-#include "models/model_directory.h"
+#include "models/directory/model_directory.h"
 #include "tests/models/generation/decoder_reader.h"
 
 namespace longview::models {

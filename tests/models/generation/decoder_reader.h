@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/generation/decoder.h"
+#include "models/generation/decoder/decoder.h"
 
 namespace longview::models {
 

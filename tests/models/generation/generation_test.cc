@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "models/generation/log_probabilities.h"
+#include "models/generation/sampling/log_probabilities.h"
 #include "models/text/utf8.h"
 #include "tests/models/generation/generator_driver.h"
 

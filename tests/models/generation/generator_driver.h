@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/generation/generator_model.h"
+#include "models/generation/model/generator_model.h"
 #include "models/model.h"
 #include "tests/support/toy_decoder.h"
 

@@ -1,7 +1,7 @@
 // Generation settings of model directories: which file counts, and what is refused.
 #include <gtest/gtest.h>
 
-#include "models/generation/model_defaults.h"
+#include "models/generation/options/model_defaults.h"
 #include "tests/support/temp_directory.h"
 
 namespace longview::models {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "models/generation/settings.h"
+#include "models/generation/options/settings.h"
 
 namespace longview::models {
 namespace {

@@ -1,6 +1,6 @@
 // PassStep: how feeds are cut into runs, whose logits go where, who leaves. The passes here compute
 // nothing: a token's logits are its position.
-#include "models/generation/pass_step.h"
+#include "models/generation/decoder/pass_step.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/generation/prefill_part.h"
+#include "models/generation/decoder/prefill_part.h"
 
 namespace longview::models {
 namespace {

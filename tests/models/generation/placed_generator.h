@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/device/device.h"
-#include "models/model_directory.h"
+#include "models/directory/model_directory.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/generation/company.h"

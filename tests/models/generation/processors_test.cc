@@ -9,10 +9,10 @@
 #include <random>
 
 #include "kernels/base/counter_random.h"
-#include "models/generation/candidate_filter.h"
-#include "models/generation/logits_processors.h"
-#include "models/generation/row_math.h"
-#include "models/generation/sampler.h"
+#include "models/generation/sampling/candidate_filter.h"
+#include "models/generation/sampling/logits_processors.h"
+#include "models/generation/sampling/row_math.h"
+#include "models/generation/sampling/sampler.h"
 
 namespace longview::models {
 namespace {

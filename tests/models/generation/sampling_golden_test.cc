@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "models/generation/candidate_filter.h"
-#include "models/generation/logits_processors.h"
+#include "models/generation/sampling/candidate_filter.h"
+#include "models/generation/sampling/logits_processors.h"
 #include "tests/models/generation/golden.h"
 
 namespace longview::models {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "kernels/cache/cache_memory.h"
+#include "models/directory/model_directory.h"
 #include "models/luna_decoder/model.h"
-#include "models/model_directory.h"
 #include "models/transformer_ls/model.h"
 #include "tests/models/generation/generator_driver.h"
 #include "tests/models/generation/golden.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "models/generation/streamed_text.h"
+#include "models/generation/sampling/streamed_text.h"
 #include "tests/models/generation/golden.h"
 
 namespace longview::models {

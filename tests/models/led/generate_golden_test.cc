@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
-#include "models/generation/candidate_filter.h"
-#include "models/generation/logits_processors.h"
+#include "models/generation/sampling/candidate_filter.h"
+#include "models/generation/sampling/logits_processors.h"
 #include "tests/models/led/led_case.h"
 
 namespace longview::models {

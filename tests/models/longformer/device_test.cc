@@ -8,10 +8,10 @@
 
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/device/device_admission.h"
+#include "models/directory/model_directory.h"
 #include "models/encoder/families.h"
 #include "models/encoder/model.h"
 #include "models/forward/forward_part.h"
-#include "models/model_directory.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/longformer/golden_case.h"

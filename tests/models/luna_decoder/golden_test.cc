@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "models/dense/compute_choice.h"
-#include "models/generation/cached_sequence.h"
+#include "models/generation/decoder/cached_sequence.h"
 #include "models/luna_decoder/memory.h"
 #include "tests/models/longformer/golden_case.h"
 #include "tests/models/luna_decoder/luna_case.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/cuda/span/launch_shape.h"
-#include "models/generation/sampler.h"
+#include "models/generation/sampling/sampler.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls/pass.h"
 #include "tests/kernels/cuda/support/twin.h"

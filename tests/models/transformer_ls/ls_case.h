@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "models/generation/forward_decoder.h"
+#include "models/generation/passes/forward_decoder.h"
 #include "models/transformer_ls/model.h"
 #include "tests/models/generation/decoder_case.h"
 

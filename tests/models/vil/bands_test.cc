@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/config/json_reader.h"
-#include "models/model_directory.h"
+#include "models/directory/model_directory.h"
 #include "models/parallel.h"
 #include "models/vil/family.h"
 #include "tests/models/image/picture_files.h"

@@ -13,7 +13,7 @@
 #include "models/config/json_reader.h"
 #include "models/cvt_ls/family.h"
 #include "models/device/device_admission.h"
-#include "models/model_directory.h"
+#include "models/directory/model_directory.h"
 #include "models/vil/family.h"
 #include "models/vision/load.h"
 #include "tests/kernels/cuda/support/twin.h"

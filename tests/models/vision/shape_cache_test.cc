@@ -1,4 +1,4 @@
-#include "models/vision/shape_cache.h"
+#include "models/feature_maps/shape_cache.h"
 
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/layers/stopwatch.h"
+#include "models/cost/stopwatch.h"
 #include "models/pauses.h"
 #include "tests/server/engine/generation_fixture.h"
 

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <vector>
 
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/base/program.h"
 
 namespace longview::kernels::cuda::testing {
 

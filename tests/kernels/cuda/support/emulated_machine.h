@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/program.h"
-#include "kernels/cuda/span/element.h"
+#include "kernels/cuda/base/element.h"
+#include "kernels/cuda/base/program.h"
 #include "kernels/cuda/span/span_tile.h"
 
 namespace longview::kernels::cuda::testing {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/base/program.h"
 #include "kernels/cuda/span/span_api.h"
 
 namespace longview::kernels::cuda::testing {

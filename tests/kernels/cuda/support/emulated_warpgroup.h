@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/program.h"
+#include "kernels/cuda/base/program.h"
 #include "kernels/cuda/span/span_warpgroup.h"
 #include "tests/kernels/cuda/support/emulated_barriers.h"
 #include "tests/kernels/cuda/support/emulated_machine.h"

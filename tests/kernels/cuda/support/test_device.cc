@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "kernels/cuda/base/element.h"
 #include "kernels/cuda/plugin.h"
-#include "kernels/cuda/span/element.h"
 #include "tests/kernels/cuda/support/twin.h"
 
 namespace longview::kernels::cuda::testing {

@@ -3,12 +3,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels/cuda/encoder/encoder_table.h"
-#include "kernels/cuda/outer/outer_table.h"
+#include "kernels/cuda/common_rows/rows_table.h"
+#include "kernels/cuda/decoder_rows/token_table.h"
+#include "kernels/cuda/encoder_rows/encoder_table.h"
+#include "kernels/cuda/linear_attention/outer_table.h"
 #include "kernels/cuda/pool/pool_table.h"
-#include "kernels/cuda/rows/rows_table.h"
 #include "kernels/cuda/sampling/sample_program.h"
-#include "kernels/cuda/token/token_table.h"
 #include "kernels/cuda/vision/maps_table.h"
 #include "kernels/cuda/vision/performer_table.h"
 #include "tests/kernels/cuda/support/emulated_span.h"

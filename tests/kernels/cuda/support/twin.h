@@ -3,8 +3,8 @@
 // device, and every kernel against its definition.
 #pragma once
 
+#include "kernels/cuda/base/program.h"
 #include "kernels/cuda/plugin_api.h"
-#include "kernels/cuda/program.h"
 
 namespace longview::kernels::cuda::testing {
 

@@ -1,0 +1,10 @@
+#include "kernels/cuda/decoder_rows/token.cuh"
+
+#include "kernels/cuda/base/program.cuh"
+#include "kernels/cuda/decoder_rows/token_table.h"
+
+namespace longview::kernels::cuda {
+
+const TokenApi kTokenApi = TokenTable<DeviceRunner>();
+
+}  // namespace longview::kernels::cuda

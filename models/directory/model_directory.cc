@@ -1,0 +1,100 @@
+#include "models/directory/model_directory.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "models/config/json_reader.h"
+#include "models/config/transformer_module.h"
+#include "models/directory/architecture.h"
+
+namespace longview::models {
+namespace {
+
+// longview.json may rename labels, not change how many there are; where config.json does not count
+// them, the head's weights do.
+absl::Status ApplyLabels(ModelDirectory& directory) {
+  if (!directory.serving.labels) return absl::OkStatus();
+  if (HeadCountsLabels(directory)) {
+    directory.common.labels = *directory.serving.labels;
+    return absl::OkStatus();
+  }
+  const size_t found = directory.serving.labels->size();
+  const size_t expected = directory.common.labels.size();
+  if (found != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.root, "/longview.json: \"labels\": expected ", expected,
+                     " names as in config.json, found ", found));
+  }
+  directory.common.labels = *directory.serving.labels;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadConfiguration(ModelDirectory& directory) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory.path, error)) {
+    return absl::NotFoundError(absl::StrCat(directory.path, ": no such directory"));
+  }
+  directory.root = directory.path;
+  directory.path = FindTransformer(directory.root);
+  directory.config_path = (std::filesystem::path(directory.path) / "config.json").string();
+  absl::StatusOr<nlohmann::json> config = ReadJsonFile(directory.config_path);
+  if (!config.ok()) return config.status();
+  directory.config = *std::move(config);
+
+  auto common = ParseCommonConfig(JsonReader(directory.config, directory.config_path));
+  if (!common.ok()) return common.status();
+  directory.common = *std::move(common);
+
+  auto serving = ReadServingConfig(directory.root);
+  if (!serving.ok()) return serving.status();
+  directory.serving = *std::move(serving);
+
+  auto sentence =
+      ReadSentenceConfig(directory.root, JsonReader(directory.config, directory.config_path));
+  if (!sentence.ok()) return sentence.status();
+  directory.sentence = *std::move(sentence);
+  return ApplyLabels(directory);
+}
+
+absl::Status OpenWeights(ModelDirectory& directory) {
+  absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(directory.path);
+  if (!checkpoint.ok()) return checkpoint.status();
+  directory.checkpoint = *std::move(checkpoint);
+  return absl::OkStatus();
+}
+
+absl::Status OpenTokenizer(ModelDirectory& directory) {
+  absl::StatusOr<Tokenizer> tokenizer =
+      Tokenizer::Load(directory.path, directory.sentence.limits.lower_case);
+  if (absl::IsNotFound(tokenizer.status())) {
+    absl::StatusOr<std::optional<LraBytes>> bytes = ReadLraBytes(directory.path);
+    if (!bytes.ok()) return bytes.status();
+    if (bytes->has_value() && directory.sentence.limits.lower_case) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(directory.path,
+                       ": \"do_lower_case\": expected false, as byte tokens have "
+                       "no case, found true"));
+    }
+    directory.bytes = *std::move(bytes);
+    return absl::OkStatus();
+  }
+  if (!tokenizer.ok()) return tokenizer.status();
+  directory.tokenizer = *std::move(tokenizer);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
+  ModelDirectory directory;
+  directory.path = path;
+  for (auto* step : {ReadConfiguration, OpenWeights, CompleteConfiguration, OpenTokenizer}) {
+    if (absl::Status status = step(directory); !status.ok()) return status;
+  }
+  return directory;
+}
+
+}  // namespace longview::models

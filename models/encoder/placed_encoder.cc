@@ -1,0 +1,175 @@
+#include "models/encoder/placed_encoder.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cuda/span/launch_shape.h"
+#include "models/device/device_admission.h"
+#include "models/encoder/host_pass.h"
+#include "models/encoder/model.h"
+#include "models/forward/forward_part.h"
+
+namespace longview::models {
+namespace {
+
+// Documents of the longest kind that a workspace holds at once, where there is memory: more work on
+// the device at a time than that gains nothing.
+constexpr int kMostDocuments = 8;
+
+class HostBatch final : public EncoderBatch {
+ public:
+  HostBatch(const EncoderFamily& family, const ComputeContext& context,
+            PlacedEncoder::Sequences sequences, ScratchKeeper& scratch, EncoderTimes* times)
+      : family_(family),
+        pool_(*context.pool),
+        pass_(family.MakePass(context.compute, sequences, context.tile_rows()), context, scratch,
+              times) {}
+
+  bool Advance() override { return pass_.Advance(); }
+  void Drop(int i) override { pass_.Drop(i); }
+  const float* Rows(int i) const override { return pass_.Rows(i); }
+  std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const override {
+    return family_.ComputeHeads(pool_, inputs, [&](int i) { return pass_.Extra(i); });
+  }
+
+ private:
+  const EncoderFamily& family_;
+  const kernels::ParallelFor& pool_;
+  HostPass pass_;
+};
+
+// Moves `count` floats from *next on.
+std::vector<float> TakeRows(int64_t count, const float** next) {
+  std::vector<float> rows(*next, *next + count);
+  *next += count;
+  return rows;
+}
+
+class DeviceBatch final : public EncoderBatch, private DeviceItems {
+ public:
+  DeviceBatch(const EncoderFamily& family, const kernels::ParallelFor& pool,
+              const DevicePlacement& placement, DeviceWorkspace& workspace,
+              PlacedEncoder::Sequences sequences, EncoderTimes* times)
+      : family_(family),
+        pool_(pool),
+        placement_(placement),
+        sequences_(sequences.begin(), sequences.end()),
+        width_(family.facts().width),
+        rows_(sequences.size()),
+        run_(*placement.device, workspace, *this, times) {}
+
+  bool Advance() override { return run_.Advance(); }
+  void Drop(int i) override { run_.Drop(i); }
+  const float* Rows(int i) const override { return rows_[i].wanted.data(); }
+  std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const override {
+    return family_.ComputeHeads(pool_, inputs, [&](int i) {
+      const std::vector<float>& extra = rows_[i].extra;
+      return ExtraRowsView{extra.data(), static_cast<int64_t>(extra.size()) / width_};
+    });
+  }
+
+ private:
+  // Results of a sequence; empty where dropped.
+  struct SequenceRows {
+    std::vector<float> wanted;  // [wanted, H]
+    std::vector<float> extra;   // [EncoderFamily::ExtraRows, H]
+  };
+
+  int size() const override { return static_cast<int>(sequences_.size()); }
+  std::string NameOf(int item) const override {
+    return absl::StrCat("a document of ", sequences_[item]->tokens(), " tokens");
+  }
+  std::unique_ptr<DevicePart> Plan(std::span<const int> items) const override {
+    std::vector<const EncoderSequence*> sequences;
+    for (const int item : items) sequences.push_back(sequences_[item]);
+    return std::make_unique<ForwardPart>(
+        family_.MakePass(placement_.compute, sequences, kernels::cuda::kDeviceTileRows),
+        *placement_.device, placement_.compute);
+  }
+  void Keep(std::span<const int> items, const std::byte* results) override {
+    const auto* next = reinterpret_cast<const float*>(results);
+    for (const int item : items) {
+      const auto wanted = static_cast<int64_t>(sequences_[item]->wanted.size());
+      rows_[item].wanted = TakeRows(wanted * width_, &next);
+    }
+    for (const int item : items) {
+      rows_[item].extra = TakeRows(family_.ExtraRows(*sequences_[item]) * width_, &next);
+    }
+  }
+
+  const EncoderFamily& family_;
+  const kernels::ParallelFor& pool_;
+  const DevicePlacement& placement_;
+  const std::vector<const EncoderSequence*> sequences_;
+  const int64_t width_;
+  std::vector<SequenceRows> rows_;  // By sequence.
+  DeviceRun run_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnHost(
+    std::unique_ptr<EncoderFamily> family, Compute compute) {
+  if (absl::Status status = family->Load(compute, nullptr); !status.ok()) return status;
+  return std::unique_ptr<PlacedEncoder>(new PlacedEncoder(std::move(family), compute));
+}
+
+absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnDevice(
+    std::unique_ptr<EncoderFamily> family, const ModelDirectory& directory, Compute compute,
+    std::unique_ptr<Device> device) {
+  if (family->facts().width % 2 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(directory.config_path, ": the width must be even to run on ", device->name()));
+  }
+  DeviceStore store(compute);
+  if (absl::Status status = family->Load(std::nullopt, &store); !status.ok()) return status;
+  const int tokens = MostTokens(directory, family->facts().max_tokens);
+  const DeviceRunBytes longest = family->LongestBytes(tokens, [&](Sequences sequences) {
+    auto pass = family->MakePass(compute, sequences, kernels::cuda::kDeviceTileRows);
+    return ForwardPart(std::move(pass), *device, compute).most_bytes();
+  });
+  const size_t bytes = store.bytes();
+  const DeviceNeed need = {static_cast<double>(bytes), static_cast<double>(longest.device()),
+                           tokens};
+  const absl::StatusOr<int> documents =
+      DocumentsAtOnce(directory.path, device->name(), need, device->FreeBytes(), kMostDocuments);
+  if (!documents.ok()) return documents.status();
+  store.Allocate(*device);
+  if (absl::Status status = family->Load(Compute::kFp32, &store); !status.ok()) return status;
+  auto placed =
+      std::unique_ptr<PlacedEncoder>(new PlacedEncoder(std::move(family), Compute::kFp32));
+  placed->store_ = store.TakeBlock();
+  placed->placement_ = {std::move(device), compute, bytes,
+                        longest.Times(static_cast<size_t>(*documents))};
+  placed->workspace_ =
+      std::make_unique<DeviceWorkspace>(*placed->placement_.device, placed->placement_.room);
+  return placed;
+}
+
+double PlacedEncoder::memory_bytes() const {
+  if (!workspace_) return family_->memory_bytes();
+  return static_cast<double>(placement_.weight_bytes + placement_.room.device());
+}
+
+std::unique_ptr<EncoderBatch> PlacedEncoder::Begin(Sequences sequences, ScratchKeeper& scratch,
+                                                   EncoderTimes* times) const {
+  if (!workspace_) {
+    return std::make_unique<HostBatch>(*family_, context_, sequences, scratch, times);
+  }
+  return std::make_unique<DeviceBatch>(*family_, pool_, placement_, *workspace_, sequences, times);
+}
+
+EncoderCost PlacedEncoder::CostOf(Sequences sequences) const {
+  const auto pass = family_->MakePass(context_.compute, sequences, context_.tile_rows());
+  const ForwardCount count = CountOnHost(*pass, context_);
+  if (!workspace_) return {count.work, count.need.memory() + count.need.transient};
+  int64_t rows = 0;
+  for (const EncoderSequence* sequence : sequences) {
+    rows += static_cast<int64_t>(sequence->wanted.size()) + family_->ExtraRows(*sequence);
+  }
+  return {count.work, static_cast<size_t>(rows * facts().width) * sizeof(float)};
+}
+
+}  // namespace longview::models

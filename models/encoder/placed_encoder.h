@@ -1,0 +1,89 @@
+// A family's encoder where it runs: on the host, or with its layers on a device and its heads on
+// the host.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/cost/work.h"
+#include "models/dense/scratch_keeper.h"
+#include "models/device/device_placement.h"
+#include "models/encoder/family.h"
+#include "models/layers/compute_context.h"
+#include "models/parallel.h"
+
+namespace longview::models {
+
+// Sequences on their way through the layers. One thread uses it; it computes on all. Its
+// constructor, Advance and ComputeHeads throw what LibTorch and the allocator throw, and
+// DeviceError.
+class EncoderBatch {
+ public:
+  virtual ~EncoderBatch() = default;
+
+  // Runs the next layer, the embeddings before the first; returns whether layers are left.
+  virtual bool Advance() = 0;
+
+  // Sequence i leaves the batch before the next layer.
+  virtual void Drop(int i) = 0;
+
+  // After the last layer: the wanted rows of sequence i, [wanted, H]. REQUIRES: not dropped.
+  virtual const float* Rows(int i) const = 0;
+
+  // After the last layer: the heads of all items that were not dropped, together.
+  virtual std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const = 0;
+};
+
+// The cost of a batch of sequences.
+struct EncoderCost {
+  EncoderWork work;
+  // Exact, beside weights and logits. On a device: of the rows that come back, since its memory was
+  // taken at load.
+  size_t workspace_bytes = 0;
+};
+
+// Thread-safe but for Begin, which belongs to the executor's thread.
+class PlacedEncoder {
+ public:
+  using Sequences = EncoderFamily::Sequences;
+
+  // Loads the weights for the host. Errors are those of EncoderFamily::Load.
+  static absl::StatusOr<std::unique_ptr<PlacedEncoder>> OnHost(
+      std::unique_ptr<EncoderFamily> family, Compute compute);
+  // Loads the layers onto `device` and the heads in fp32, and takes memory for as many documents of
+  // the longest kind at once as fit and are of use. RESOURCE_EXHAUSTED if weights and one do not
+  // fit: the message has need and limit. INVALID_ARGUMENT if the width is odd, since rows of 16-bit
+  // numbers are copied word by word. Throws DeviceError; within a Device::Turn.
+  static absl::StatusOr<std::unique_ptr<PlacedEncoder>> OnDevice(
+      std::unique_ptr<EncoderFamily> family, const ModelDirectory& directory, Compute compute,
+      std::unique_ptr<Device> device);
+
+  const EncoderFamily& family() const { return *family_; }
+  const EncoderFacts& facts() const { return family_->facts(); }
+  Compute compute() const { return workspace_ ? placement_.compute : context_.compute; }
+  double memory_bytes() const;
+
+  // The batch. REQUIRES: sequences, scratch and this outlive it. `times` is added to, unless null.
+  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
+                                      EncoderTimes* times) const;
+
+  // By counting their forward once.
+  EncoderCost CostOf(Sequences sequences) const;
+
+ private:
+  PlacedEncoder(std::unique_ptr<EncoderFamily> family, Compute compute)
+      : family_(std::move(family)), context_(compute, pool_) {}
+
+  const std::unique_ptr<const EncoderFamily> family_;
+  const TorchParallelFor pool_;
+  const ComputeContext context_;  // The host's; in fp32 beside a device.
+  DevicePlacement placement_;     // Without a device on the host.
+  std::unique_ptr<DeviceBlock> store_;
+  // Null on the host. Used by the executor's thread, as batches are.
+  std::unique_ptr<DeviceWorkspace> workspace_;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,46 @@
+// The part of a token model that holds its checkpoint and its weights.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "models/checkpoint/checkpoint.h"
+#include "models/generation/passes/token_model.h"
+
+namespace longview::models {
+
+// One whose `Weights` have `parameters` and `memory_bytes`, and are read by a function of its own.
+template <class Config, class Weights>
+class WeighedTokenModel : public TokenModel {
+ public:
+  using Loader = absl::StatusOr<Weights> (*)(const Config& config, const Checkpoint& checkpoint,
+                                             const std::string& origin,
+                                             std::optional<Compute> compute, DeviceStore* store);
+
+  WeighedTokenModel(Config config, Loader load, Checkpoint checkpoint, std::string origin)
+      : config_(std::move(config)),
+        load_(load),
+        checkpoint_(std::move(checkpoint)),
+        origin_(std::move(origin)) {}
+
+  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) final {
+    absl::StatusOr<Weights> weights = load_(config_, checkpoint_, origin_, compute, store);
+    if (weights.ok()) weights_ = *std::move(weights);
+    return weights.status();
+  }
+  double parameters() const final { return weights_.parameters; }
+  double memory_bytes() const final { return weights_.memory_bytes; }
+
+ protected:
+  const Config config_;
+  Weights weights_;
+
+ private:
+  const Loader load_;
+  const Checkpoint checkpoint_;
+  const std::string origin_;
+};
+
+}  // namespace longview::models

@@ -1,0 +1,39 @@
+// How the next token of a sequence is chosen, for whoever has its logits: the host (sampler.h), or
+// a decoder that keeps them on a device (models/generation/sampling/device_sampler.h).
+//
+// Plain values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/generation/options/settings.h"
+#include "models/generation/sampling/logits_processors.h"
+#include "models/generation/sampling/token_history.h"
+
+namespace longview::models {
+
+// Everything is borrowed.
+struct TokenChoice {
+  const GenerationSettings* settings = nullptr;
+  const LogitsProcessors* processors = nullptr;
+  const TokenHistory* history = nullptr;
+  int sample = 0;
+  bool scores = false;  // Whether the token's log-probability is wanted without settings.logprobs.
+};
+
+struct TokenProbability {
+  int32_t id = 0;
+  float logprob = 0;
+};
+
+struct ChosenToken {
+  absl::StatusOr<int32_t> id;  // Errors are Sampler's.
+  // With settings.logprobs: the token's own, and the most probable ones, best first; with scores
+  // alone: the token's own.
+  float logprob = 0;
+  std::vector<TokenProbability> top;
+};
+
+}  // namespace longview::models

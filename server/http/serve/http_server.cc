@@ -87,8 +87,7 @@ class HttpServer::Impl {
         cors_(std::move(options.cors_origins)),
         log_(options.log),
         router_(MakeRouter(context_, options.admin)),
-        listener_(WithAdmission(std::move(options.transport)),
-                  [this](ExchangePtr exchange) { Dispatch(std::move(exchange)); }) {}
+        listener_(WithAdmission(std::move(options.transport))) {}
 
   absl::StatusOr<int> Start() { return listener_.Start(); }
   void Drain() { listener_.Leave(); }
@@ -108,12 +107,16 @@ class HttpServer::Impl {
     return transport;
   }
 
-  // All that can be said before a body is read. Fills in who calls.
+  // All that can be said before a body is read. Fills in who calls what.
   HeadVerdict Admit(const HttpRequest& head, CallInfo& info) {
-    const Router::Match match = router_.Find(head.method, head.path);
+    Router::Match match = router_.Find(head.method, head.path);
     info.method = match.route.empty() ? kNoRoute : match.route;
     Locate(head, info);
-    if (!admin_ && Cors::IsPreflight(head)) return {};
+    if (!admin_ && Cors::IsPreflight(head)) {
+      return {.serve = [this, match = std::move(match)](const ExchangePtr& exchange) {
+        AnswerPreflight(match, exchange);
+      }};
+    }
     absl::Status status = absl::OkStatus();
     if (keys_ != nullptr) status = keys_->Admit(head.Header("Authorization"), info);
     if (status.ok() && PermissionOf(info.method) == Permission::kControl) {
@@ -125,11 +128,17 @@ class HttpServer::Impl {
     }
     if (match.handler == nullptr) {
       if (MayBeLong(head)) return {.refusal = Mismatch(match, head, info)};
-      return {.max_body_bytes = kSmallBody};
+      return {.max_body_bytes = kSmallBody,
+              .serve = [this, match = std::move(match)](const ExchangePtr& exchange) {
+                exchange->Respond(Mismatch(match, exchange->request(), exchange->info()));
+              }};
     }
-    if (head.method != "POST") return {};
     const bool small = match.route.starts_with("/v2/repository/");
-    return {.max_body_bytes = small ? std::min(kSmallBody, max_body_bytes_) : max_body_bytes_};
+    const size_t limit = small ? std::min(kSmallBody, max_body_bytes_) : max_body_bytes_;
+    return {.max_body_bytes = head.method == "POST" ? limit : 0,
+            .serve = [this, match = std::move(match)](ExchangePtr exchange) mutable {
+              Serve(std::move(exchange), std::move(match));
+            }};
   }
 
   // Where the call comes from, behind proxies too.
@@ -193,14 +202,9 @@ class HttpServer::Impl {
     return response;
   }
 
-  void Dispatch(ExchangePtr exchange) {
+  // A request that has a handler.
+  void Serve(ExchangePtr exchange, Router::Match match) {
     const HttpRequest& request = exchange->request();
-    Router::Match match = router_.Find(request.method, request.path);
-    exchange->mutable_info().method = match.route.empty() ? kNoRoute : match.route;
-    if (!admin_ && Cors::IsPreflight(request)) return AnswerPreflight(match, exchange);
-    if (match.handler == nullptr) {
-      return exchange->Respond(Mismatch(match, request, exchange->info()));
-    }
     if (PermissionOf(exchange->info().method) != Permission::kOpen) {
       context_.api.Trace(exchange->mutable_info());
     }

@@ -155,12 +155,14 @@ HttpConnection::Answered HttpConnection::ServeOne() {
   request.peer = peer_;
   CallInfo info = NewCall();
   info.trace = ParseTraceparent(request.Header("traceparent"));
-  size_t max_body_bytes = options_.max_body_bytes;
-  ok = co_await Admit(request, &info, &max_body_bytes);
-  if (!ok) co_return false;
+  HeadVerdict verdict = options_.admit(request, info);
+  if (verdict.refusal) {
+    co_await Refuse(*std::move(verdict.refusal));
+    co_return false;
+  }
   const Call call(*this);
   client_ = info.client;
-  ok = co_await ReadBody(parser, max_body_bytes, &request);
+  ok = co_await ReadBody(parser, verdict.max_body_bytes, &request);
   if (!ok) co_return false;
 
   info.arrival = SteadyNow();
@@ -174,7 +176,7 @@ HttpConnection::Answered HttpConnection::ServeOne() {
           self->Wake();
         });
       });
-  service_.dispatch(current_);
+  verdict.serve(current_);
   co_await AwaitAnswer();
   if (draining_ || service_.leaving) keep_alive_ = false;
   const bool streamed = answer_ && answer_->stream != nullptr;
@@ -207,16 +209,6 @@ HeadOptions HttpConnection::HeadOf(std::string_view request_id) const {
           .request_id = request_id,
           .more = &page_,
           .idle_timeout = options_.idle_timeout};
-}
-
-HttpConnection::Answered HttpConnection::Admit(const HttpRequest& request, CallInfo* info,
-                                               size_t* max_body_bytes) {
-  if (!options_.admit) co_return true;
-  HeadVerdict verdict = options_.admit(request, *info);
-  *max_body_bytes = verdict.max_body_bytes;
-  if (!verdict.refusal) co_return true;
-  co_await Refuse(*std::move(verdict.refusal));
-  co_return false;
 }
 
 HttpConnection::Answered HttpConnection::AwaitFirstByte() {

@@ -1,4 +1,4 @@
-// One client connection: reads requests one after the other, hands each to the dispatcher,
+// One client connection: reads requests one after the other, hands each to whoever serves it,
 // writes the answers in order.
 //
 // Runs on one strand. While a request is being answered the socket is still read: what comes
@@ -29,12 +29,9 @@
 
 namespace longview::server {
 
-using Dispatcher = std::function<void(ExchangePtr)>;
-
 // Common to all connections of a listener, and outlives them.
 struct ConnectionService {
   const TransportOptions options;
-  const Dispatcher dispatch;
   std::atomic<bool> leaving{false};  // Every answer is the last of its connection.
 };
 
@@ -107,8 +104,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   CallInfo NewCall() const;
   HeadOptions HeadOf(std::string_view request_id) const;
-  // Asks options_.admit; false: the call is refused and the connection ends.
-  Answered Admit(const HttpRequest& request, CallInfo* info, size_t* max_body_bytes);
   void Arm(absl::Duration timeout);
   // For the next bytes of a transfer that has moved `bytes` since `start`.
   void ArmTransfer(Clock::time_point start, size_t bytes);

@@ -48,8 +48,8 @@ constexpr int kMostUnnamed = 1024;
 
 class Listener::Impl {
  public:
-  Impl(TransportOptions options, Dispatcher dispatch)
-      : service_{std::move(options), std::move(dispatch)},
+  explicit Impl(TransportOptions options)
+      : service_{std::move(options)},
         options_(service_.options),
         context_(std::make_shared<asio::io_context>(options_.threads)),
         wakes_(std::make_shared<WakeQueue>(*context_)),
@@ -260,8 +260,8 @@ void Listener::Impl::Stop(absl::Time deadline) {
   threads_.clear();
 }
 
-Listener::Listener(TransportOptions options, std::function<void(ExchangePtr)> dispatch)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(dispatch))) {}
+Listener::Listener(TransportOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
 Listener::~Listener() { Stop(SteadyNow()); }
 
 absl::StatusOr<int> Listener::Start() { return impl_->Start(); }

@@ -1,12 +1,10 @@
 // Accepts HTTP connections on one port and runs them on its own few threads.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/http/exchange.h"
 #include "server/http/transport/options.h"
 
 namespace longview::server {
@@ -14,8 +12,7 @@ namespace longview::server {
 // Start and Stop belong to one thread.
 class Listener {
  public:
-  // `dispatch` gets every complete request, on one of the listener's threads; must not block.
-  Listener(TransportOptions options, std::function<void(ExchangePtr)> dispatch);
+  explicit Listener(TransportOptions options);
   ~Listener();  // Stop(now).
 
   // The bound port. UNAVAILABLE names address and cause.

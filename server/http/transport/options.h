@@ -6,8 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "server/call.h"
+#include "server/http/exchange.h"
 #include "server/http/message.h"
 #include "server/limits/byte_budget.h"
 #include "server/limits/connection_ends.h"
@@ -22,6 +24,9 @@ namespace longview::server {
 struct HeadVerdict {
   std::optional<HttpResponse> refusal = {};  // The answer; it ends the connection.
   size_t max_body_bytes = 0;                 // 0: the path takes no body.
+  // Gets the complete request unless it is refused, on one of the listener's threads; must not
+  // block.
+  absl::AnyInvocable<void(ExchangePtr)> serve = nullptr;
 };
 
 struct TransportOptions {
@@ -36,7 +41,6 @@ struct TransportOptions {
   size_t max_header_bytes = kMaxHeadBytes;  // Also of a chunk's head, and of the trailers.
   const TlsSource* tls = nullptr;           // Null = plaintext. Outlives the listener.
   // Asked when a head has been read, before its body. May fill in who calls. Thread-safe.
-  // Empty = all are admitted, with bodies up to max_body_bytes.
   std::function<HeadVerdict(const HttpRequest& head, CallInfo& info)> admit;
 
   // More fields for every answer, also of the transport's own errors, to a page of `origin` (""

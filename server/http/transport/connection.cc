@@ -28,11 +28,11 @@ constexpr int kNotSent = 128 * 1024;
 class HttpConnection::Call {
  public:
   explicit Call(HttpConnection& connection) : connection_(connection) {
-    connection_.calling_ = true;
+    connection_.phase_ = Phase::kBody;
     if (connection_.entry_) connection_.entry_->BeginCall();
   }
   ~Call() {
-    connection_.calling_ = false;
+    connection_.phase_ = Phase::kIdle;
     if (connection_.entry_) connection_.entry_->EndCall();
   }
   Call(const Call&) = delete;
@@ -83,33 +83,32 @@ void HttpConnection::Start(std::function<void()> closed) {
 
 void HttpConnection::Drain() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
-    self->draining_ = true;
+    self->Raise(Leaving::kDraining);
     ErrorCode ignored;
-    if (self->idle_) self->stream_.socket().cancel(ignored);
+    if (self->phase_ == Phase::kIdle) self->stream_.socket().cancel(ignored);
   });
 }
 
 void HttpConnection::MakeRoom() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
-    self->draining_ = true;
+    self->Raise(Leaving::kDraining);
     ErrorCode ignored;
-    if (!self->calling_) self->stream_.socket().close(ignored);
+    if (!self->Serving()) self->stream_.socket().close(ignored);
   });
 }
 
 void HttpConnection::GiveUp() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
-    self->draining_ = true;
-    self->given_up_ = true;
-    if (self->streaming_) return self->answer_->stream->End(ShuttingDownError());
+    self->Raise(Leaving::kGivenUp);
+    if (self->phase_ == Phase::kStreaming) return self->answer_->stream->End(ShuttingDownError());
     if (self->current_ != nullptr) self->current_->GiveUp(ShuttingDownError());
   });
 }
 
 void HttpConnection::Abort() {
   asio::post(stream_.get_executor(), [self = shared_from_this()] {
-    self->draining_ = true;
-    self->gone_ = true;
+    self->Raise(Leaving::kDraining);
+    self->client_state_ = Client::kGone;
     self->Wake();
     ErrorCode ignored;
     self->stream_.socket().close(ignored);
@@ -119,7 +118,8 @@ void HttpConnection::Abort() {
 HttpConnection::Task HttpConnection::Run() {
   bool more = co_await Handshake();
   while (more) more = co_await ServeOne();
-  if (gone_) co_return;
+  phase_ = Phase::kClosing;
+  if (Gone()) co_return;
   // Closing with unread input would reset the connection and take the last answer with it.
   if (buffer_.size() > 0) co_return co_await Linger();
   ErrorCode ignored;
@@ -134,8 +134,8 @@ HttpConnection::Answered HttpConnection::Handshake() {
   co_await stream_.Handshake(error);
   Disarm();
   if (error) TellIfSlow();
-  gone_ = gone_ || error.failed();
-  co_return !gone_;
+  if (error) client_state_ = Client::kGone;
+  co_return !Gone();
 }
 
 HttpConnection::Answered HttpConnection::ServeOne() {
@@ -167,6 +167,7 @@ HttpConnection::Answered HttpConnection::ServeOne() {
 
   info.arrival = SteadyNow();
   answer_.reset();
+  phase_ = Phase::kComputing;
   current_ = std::make_shared<Exchange>(
       std::move(request), std::move(info), [weak = weak_from_this()](HttpResponse response) {
         const std::shared_ptr<HttpConnection> self = weak.lock();
@@ -178,16 +179,17 @@ HttpConnection::Answered HttpConnection::ServeOne() {
       });
   verdict.serve(current_);
   co_await AwaitAnswer();
-  if (draining_ || service_.leaving) keep_alive_ = false;
+  if (leaving_ != Leaving::kNo || service_.leaving) keep_alive_ = false;
   const bool streamed = answer_ && answer_->stream != nullptr;
-  if (streamed && !gone_) co_await WriteStream(*answer_);
+  if (streamed && !Gone()) co_await WriteStream(*answer_);
+  phase_ = Phase::kWriting;
   co_await StopWatch();
-  if (gone_) current_->Cancel();
+  if (Gone()) current_->Cancel();
   current_.reset();
-  if (gone_ || streamed) answer_.reset();
-  if (gone_ || streamed || !answer_) co_return streamed&& keep_alive_ && !gone_;
+  if (Gone() || streamed) answer_.reset();
+  if (Gone() || streamed || !answer_) co_return streamed&& keep_alive_ && !Gone();
   co_await Write(*std::move(answer_), request_id_);
-  co_return keep_alive_ && !gone_;
+  co_return keep_alive_ && !Gone();
 }
 
 void HttpConnection::TellIfSlow() const {
@@ -213,12 +215,11 @@ HeadOptions HttpConnection::HeadOf(std::string_view request_id) const {
 
 HttpConnection::Answered HttpConnection::AwaitFirstByte() {
   if (buffer_.size() > 0) co_return true;
-  if (half_closed_ || draining_) co_return false;
+  if (client_state_ != Client::kWhole || leaving_ != Leaving::kNo) co_return false;
   ErrorCode error;
-  idle_ = true;
+  phase_ = Phase::kIdle;
   Arm(options_.idle_timeout);
   const size_t bytes = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
-  idle_ = false;
   Disarm();
   buffer_.commit(bytes);
   co_return !error;
@@ -265,5 +266,11 @@ void HttpConnection::OnTimer() {
 }
 
 void HttpConnection::Wake() { wake_.cancel(); }
+
+void HttpConnection::Raise(Leaving leaving) {
+  Leaving now = leaving_;
+  while (now < leaving && !leaving_.compare_exchange_weak(now, leaving)) {
+  }
+}
 
 }  // namespace longview::server

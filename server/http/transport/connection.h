@@ -57,7 +57,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   // Thread-safe. After TakeNoMore no request follows the answer under way; Drain also closes at
   // once if there is none, MakeRoom even while a request is being read. GiveUp answers what is
   // under way UNAVAILABLE and cancels it, Abort cancels it without an answer.
-  void TakeNoMore() { draining_ = true; }
+  void TakeNoMore() { Raise(Leaving::kDraining); }
   void Drain();
   void MakeRoom();
   void GiveUp();
@@ -65,6 +65,36 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
  private:
   class Call;
+  // The request under way, from byte to byte.
+  enum class Phase {
+    kOpening,    // Before the first: the handshake.
+    kIdle,       // None; waits for the first byte of one.
+    kHead,       // Its head is being read, or refused.
+    kBody,       // It is admitted; its body is being read, or refused.
+    kComputing,  // Its handler has it, and there is no answer yet.
+    kStreaming,  // The answer's head is out, its body is being made.
+    kWriting,    // The answer is whole, and going out.
+    kClosing,    // No other follows; the last answer is to arrive.
+  };
+  // How much of the client is there; never goes back.
+  enum class Client {
+    kWhole,
+    kHalfClosed,  // Sends nothing more, and may read.
+    kGone,        // Nobody reads the answer.
+  };
+  // The reading beside an answer that is being made.
+  enum class Watch {
+    kOff,
+    kReading,    // Reads ahead, or waits for a reset.
+    kInterim,    // An interim answer is being written to a half-closed client.
+    kFillerDue,  // The stream is to write something to such a client.
+  };
+  // Whether the server ends the connection; never goes back.
+  enum class Leaving {
+    kNo,
+    kDraining,  // No request follows the one under way.
+    kGivenUp,   // Nor is that one computed to its end.
+  };
   using Task = boost::asio::awaitable<void>;
   using Answered = boost::asio::awaitable<bool>;
   using Clock = std::chrono::steady_clock;
@@ -88,10 +118,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Task AwaitAnswer();
   void StartWatch();
   Task StopWatch();
-  Task Watch();
+  Task RunWatch();
   Task ProbeHalfClosed(ErrorCode* error);
   Task Write(HttpResponse response, std::string_view request_id);
-  // All bytes of both, as fast as the peer reads; gone_ if it does not.
+  // All bytes of both, as fast as the peer reads; Gone if it does not.
   Task Send(boost::asio::const_buffer first, boost::asio::const_buffer second);
   // Head and body of a streamed answer, as it is made.
   Task WriteStream(HttpResponse& response);
@@ -111,6 +141,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void ScheduleTimer();
   void OnTimer();
   void Wake();
+  // There is a Call: an admitted request whose answer is not out.
+  bool Serving() const { return phase_ >= Phase::kBody && phase_ <= Phase::kWriting; }
+  bool Gone() const { return client_state_ == Client::kGone; }
+  void Raise(Leaving leaving);
 
   const std::shared_ptr<boost::asio::io_context> context_;  // Outlives the socket.
   const std::shared_ptr<WakeQueue> wakes_;
@@ -135,21 +169,17 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpFields page_;       // More fields for its answer, as its page is told.
   std::string client_;    // The client of that request.
   absl::Status refused_;  // Why Reserve said no.
-  bool calling_ = false;  // There is a Call.
   std::optional<HttpResponse> answer_;
   ExchangePtr current_;
+
+  Phase phase_ = Phase::kOpening;
+  Client client_state_ = Client::kWhole;
+  Watch watch_ = Watch::kOff;
+  std::atomic<Leaving> leaving_ = Leaving::kNo;
+  // As the request's head says.
   bool head_only_ = false;
   bool http_1_0_ = false;
-  bool idle_ = false;
-  bool watching_ = false;
-  bool given_up_ = false;    // GiveUp was called.
-  bool streaming_ = false;   // The answer's head is out, its body is being made.
-  bool probing_ = false;     // An interim answer is being written.
-  bool filler_due_ = false;  // Something has to be written to see whether anybody reads.
-  bool half_closed_ = false;
-  bool gone_ = false;       // Nobody reads the answer.
   bool keep_alive_ = true;  // Another request may follow.
-  std::atomic<bool> draining_ = false;
 };
 
 }  // namespace longview::server

@@ -29,6 +29,7 @@ HttpResponse WithStatus(int status, std::string message, std::string_view path,
 }  // namespace
 
 HttpConnection::Answered HttpConnection::ReadHead(Parser& parser, std::string* request_id) {
+  phase_ = Phase::kHead;
   ErrorCode error;
   Arm(options_.header_timeout);
   co_await http::async_read_header(stream_, buffer_, parser, Into(error));

@@ -14,28 +14,28 @@ constexpr std::chrono::milliseconds kCancelAgain(5);
 }  // namespace
 
 HttpConnection::Task HttpConnection::AwaitAnswer() {
-  if (answer_ || gone_) co_return;
+  if (answer_ || Gone()) co_return;
   StartWatch();
   ErrorCode error;
-  while (!answer_ && !gone_) {
+  while (!answer_ && !Gone()) {
     wake_.expires_at(asio::steady_timer::time_point::max());
     co_await wake_.async_wait(Into(error));
   }
 }
 
 void HttpConnection::StartWatch() {
-  if (watching_ || half_closed_) return;
-  watching_ = true;
+  if (watch_ != Watch::kOff || client_state_ != Client::kWhole) return;
+  watch_ = Watch::kReading;
   asio::co_spawn(
-      stream_.get_executor(), [self = shared_from_this()] { return self->Watch(); },
+      stream_.get_executor(), [self = shared_from_this()] { return self->RunWatch(); },
       asio::detached);
 }
 
 HttpConnection::Task HttpConnection::StopWatch() {
-  if (!watching_) co_return;
+  if (watch_ == Watch::kOff) co_return;
   ErrorCode ignored;
   probe_.cancel();
-  while (watching_) {
+  while (watch_ != Watch::kOff) {
     stream_.socket().cancel(ignored);
     // A read that had just completed starts another, which the cancellation missed.
     wake_.expires_after(kCancelAgain);
@@ -43,22 +43,22 @@ HttpConnection::Task HttpConnection::StopWatch() {
   }
 }
 
-HttpConnection::Task HttpConnection::Watch() {
+HttpConnection::Task HttpConnection::RunWatch() {
   ErrorCode error;
   while (!error && buffer_.size() < kMaxReadAhead) {
     const size_t bytes = co_await stream_.async_read_some(buffer_.prepare(kReadBytes), Into(error));
     buffer_.commit(bytes);
   }
   if (error == asio::error::eof) {
-    half_closed_ = true;
+    if (!Gone()) client_state_ = Client::kHalfClosed;
     co_await ProbeHalfClosed(&error);
   } else if (!error) {
     // Enough read ahead; only a reset is of interest.
     co_await stream_.socket().async_wait(tcp::socket::wait_error, Into(error));
     if (!error) error = asio::error::connection_reset;
   }
-  if (error && error != asio::error::operation_aborted) gone_ = true;
-  watching_ = false;
+  if (error && error != asio::error::operation_aborted) client_state_ = Client::kGone;
+  watch_ = Watch::kOff;
   Wake();
 }
 
@@ -67,20 +67,20 @@ HttpConnection::Task HttpConnection::ProbeHalfClosed(ErrorCode* error) {
   *error = asio::error::operation_aborted;
   if (http_1_0_) co_return;
   ErrorCode result;
-  if (!streaming_) {
+  if (phase_ != Phase::kStreaming) {
     probe_.expires_after(absl::ToChronoMilliseconds(options_.half_close_probe));
     co_await probe_.async_wait(Into(result));
   }
-  if (streaming_) {
-    filler_due_ = true;
+  if (phase_ == Phase::kStreaming) {
+    watch_ = Watch::kFillerDue;
     Wake();
   } else if (!result && !answer_) {
-    probing_ = true;  // One write at a time.
+    watch_ = Watch::kInterim;  // One write at a time.
     co_await asio::async_write(stream_, asio::buffer(kContinue), Into(result));
-    probing_ = false;
+    watch_ = Watch::kReading;
     Wake();
   }
-  if (result || (answer_ && !streaming_)) co_return;
+  if (result || (answer_ && phase_ != Phase::kStreaming)) co_return;
   co_await stream_.socket().async_wait(tcp::socket::wait_error, Into(result));
   *error = result ? result : ErrorCode(asio::error::connection_reset);
 }

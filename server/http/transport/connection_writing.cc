@@ -40,12 +40,12 @@ HttpConnection::Task HttpConnection::Send(asio::const_buffer first, asio::const_
   } while (second.size() > 0 && !error);
   Disarm();
   if (error) TellIfSlow();
-  if (error) gone_ = true;
+  if (error) client_state_ = Client::kGone;
 }
 
 HttpConnection::Task HttpConnection::WriteStream(HttpResponse& response) {
   if (http_1_0_) keep_alive_ = false;  // Its end is the end of the connection.
-  streaming_ = true;
+  phase_ = Phase::kStreaming;
   StartWatch();
   const auto framed = [this](std::string_view data, bool last) {
     return http_1_0_ ? std::string(data) : Chunk(data, last);
@@ -60,26 +60,31 @@ HttpConnection::Task HttpConnection::WriteStream(HttpResponse& response) {
   });
   std::string data = ResponseHead(response, HeadOf(request_id_), absl::Now());
   ErrorCode error;
-  while (probing_ && !gone_) {
+  while (watch_ == Watch::kInterim && !Gone()) {
     wake_.expires_at(asio::steady_timer::time_point::max());
     co_await wake_.async_wait(Into(error));
   }
-  if (given_up_) response.stream->End(ShuttingDownError());
+  if (leaving_ == Leaving::kGivenUp) response.stream->End(ShuttingDownError());
   bool last = false;
-  int written = 0;  // Without a pause.
-  while (!last && !gone_) {
+  int written = 0;     // Without a pause.
+  bool quiet = false;  // Nothing was written for the time of a filler.
+  while (!last && !Gone()) {
     const BodyStream::Part part = response.stream->Take();
     last = part.last;
     data += framed(part.data, last);
     error = {};
-    if (data.empty() && !last && !filler_due_) {
+    if (data.empty() && !last && !quiet && watch_ != Watch::kFillerDue) {
       wake_.expires_after(absl::ToChronoNanoseconds(options_.stream_filler));
       written = 0;
       co_await wake_.async_wait(Into(error));
-      filler_due_ = filler_due_ || !error;  // An error: woken before that.
+      quiet = !error;  // An error: woken before that.
       continue;
     }
-    if (std::exchange(filler_due_, false) && !last) data += framed(response.stream->Filler(), last);
+    const bool asked = watch_ == Watch::kFillerDue;
+    if (asked) watch_ = Watch::kReading;
+    if ((std::exchange(quiet, false) || asked) && !last) {
+      data += framed(response.stream->Filler(), last);
+    }
     // A token is a few bytes, which the system takes at once: no trip through the event loop, but
     // for other connections' sake.
     const bool direct = ++written < kDirectWrites;
@@ -90,14 +95,13 @@ HttpConnection::Task HttpConnection::WriteStream(HttpResponse& response) {
     }
     data.clear();
   }
-  streaming_ = false;
 }
 
 HttpConnection::Task HttpConnection::Refuse(HttpResponse response) {
   keep_alive_ = false;
   if (request_id_.empty()) request_id_ = RequestIdOr("");
   co_await Write(std::move(response), request_id_);
-  if (!gone_) co_await Linger();
+  if (!Gone()) co_await Linger();
 }
 
 HttpConnection::Task HttpConnection::Linger() {

@@ -6,6 +6,7 @@
 
 #include "models/encoder/host_pass.h"
 #include "models/encoder/longest_document.h"
+#include "models/parallel.h"
 
 namespace longview::models {
 namespace {
@@ -55,6 +56,8 @@ SourceNeed SourceModel::HostNeed(const ComputeContext&, const EncoderSequence&,
 }
 
 std::unique_ptr<SourceReader> SourceModel::Read(const SourceReading& what) const {
+  // Steps choose their threads one by one, so a later one may have more than this one has.
+  const TeamScope all(WholeTeam());
   const std::array<const EncoderSequence*, 1> one = {&what.document};
   return std::make_unique<LayerReader>(Forward(what.frame, one, &what.kept, what.states != nullptr),
                                        what, width());

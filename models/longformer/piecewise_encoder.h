@@ -5,6 +5,10 @@
 // projection; with many global tokens their keys, per layer; then per layer attention of a run of
 // rows, what follows it, and the projection the next layer will read. Rows of the last layer go to
 // a sink at once.
+//
+// No schedule of LongformerPass could do it: a piece plans a window around its rows and leaves
+// projections for the next layer in memory that outlives it, where a pass stages a plan of all rows
+// once and keeps one layer's buffers.
 #pragma once
 
 #include <array>

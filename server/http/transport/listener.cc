@@ -260,8 +260,7 @@ void Listener::Impl::Stop(absl::Time deadline) {
   threads_.clear();
 }
 
-Listener::Listener(TransportOptions options)
-    : impl_(std::make_unique<Impl>(std::move(options))) {}
+Listener::Listener(TransportOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Listener::~Listener() { Stop(SteadyNow()); }
 
 absl::StatusOr<int> Listener::Start() { return impl_->Start(); }

@@ -82,6 +82,9 @@ struct Plan {
 // bf16 where the host, whose results are the measure, computes in it.
 std::vector<std::string> CheckedTypes() {
   std::vector<std::string> types = models::CpuTypeNames();
+  if (!models::CpuComputesIn("bf16")) {
+    std::printf("bf16  left out: this CPU does not compute in it\n");
+  }
   types.push_back("fp16");
   return types;
 }

@@ -66,7 +66,8 @@ def test_the_check_runs_what_can_run_and_says_what_not():
     assert done.returncode == 0, done.stderr
     assert "failed: none" in done.stderr and "vision: left out" in done.stderr
     for dtype in ("fp32", "bf16", "fp16"):
-        assert re.search(rf"{dtype}  errors: projection [\d.e-]+, full [\d.e-]+ of", done.stderr)
+        left_out = dtype == "bf16" and "bf16  left out: this CPU does not compute in it" in done.stderr
+        assert left_out or re.search(rf"{dtype}  errors: projection [\d.e-]+, full [\d.e-]+ of", done.stderr)
 
 
 @pytest.mark.slow

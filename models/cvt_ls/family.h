@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "models/cvt_ls/pass.h"
@@ -19,8 +18,7 @@ struct CvtForward {
   static constexpr auto Load = LoadCvtWeights;
   static constexpr auto CheckSize = CheckCvtSize;
 
-  static absl::Status CheckDevice(const CvtConfig& config, const std::string& origin,
-                                  const std::string& device);
+  static DeviceObstacle ObstacleOf(const CvtConfig& config);
   static std::unique_ptr<Forward> MakePass(const CvtContext& context,
                                            std::span<const VisionPicture> pictures, bool) {
     return std::make_unique<CvtPass>(context, pictures);

@@ -7,20 +7,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
-#include "models/cost/stopwatch.h"
-#include "models/cvt_ls/model.h"
 #include "models/detection/config.h"
 #include "models/detection/mask_rcnn.h"
 #include "models/detection/prepare.h"
 #include "models/detection/retinanet.h"
 #include "models/detection/run.h"
 #include "models/detection/weights.h"
-#include "models/device/device.h"
 #include "models/forward/calibrate.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
-#include "models/vil/model.h"
 #include "models/vision/backbone.h"
+#include "models/vision/families.h"
 #include "models/vision/load.h"
 #include "models/vision/model.h"
 #include "models/vision/prepare.h"
@@ -29,13 +26,13 @@ namespace longview::models {
 namespace {
 
 // The backbones there are, by the "backbone" key, else by model_type.
-absl::StatusOr<BackboneBuilder> FindBackbone(const ModelDirectory& directory) {
-  const std::array<BackboneBuilder, 3> known = {VilBackbone(), VilLsBackbone(), CvtLsBackbone()};
+absl::StatusOr<VisionBuilder> FindBackbone(const ModelDirectory& directory) {
+  const std::array<VisionBuilder, 3> known = {VilBuilder(), VilLsBuilder(), CvtLsBuilder()};
   JsonReader reader(directory.config, directory.config_path);
   const std::string name = reader.StringOr("backbone", directory.common.model_type);
   if (!reader.status().ok()) return reader.status();
   std::string names;
-  for (const BackboneBuilder& builder : known) {
+  for (const VisionBuilder& builder : known) {
     if (builder.name == name) return builder;
     absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(builder.name));
   }
@@ -213,10 +210,10 @@ std::unique_ptr<Run> BeginTimedDetection(const Model& model, std::span<const Ite
 }
 
 absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
-  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
+  const absl::StatusOr<VisionBuilder> builder = FindBackbone(directory);
   if (!builder.ok()) return builder.status();
-  const absl::StatusOr<BackboneFacts> backbone =
-      builder->describe(directory, DetectorBackbonePlace());
+  const BackbonePlace place = DetectorBackbonePlace();
+  const absl::StatusOr<BuiltFacts> backbone = builder->describe(directory, &place);
   if (!backbone.ok()) return backbone.status();
   const absl::StatusOr<DetectorConfig> config = ReadConfig(directory, backbone->facts);
   if (!config.ok()) return config.status();
@@ -229,25 +226,21 @@ absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
                   backbone->parameters + *parameters);
 }
 
-namespace {
-
-// The detector on `device`, null: on the CPU. Heads are on the CPU; behind a device they compute in
-// fp32, as which maps come.
-absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory, const LoadOptions& options,
-                                            std::unique_ptr<Device> device,
-                                            std::vector<std::string> notes) {
-  const absl::StatusOr<BackboneBuilder> builder = FindBackbone(directory);
+absl::StatusOr<std::unique_ptr<Model>> LoadDetectorAt(std::unique_ptr<Device> device,
+                                                      ModelDirectory directory,
+                                                      const LoadOptions& options,
+                                                      std::vector<std::string> notes) {
+  const absl::StatusOr<VisionBuilder> builder = FindBackbone(directory);
   if (!builder.ok()) return builder.status();
-  const bool on_device = device != nullptr;
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<PlacedVision> backbone = BuildPlaced(
-      *kept, options, std::move(device),
-      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
-        return builder->build(from, DetectorBackbonePlace(), compute, std::move(on), options);
-      });
+  const BackbonePlace place = DetectorBackbonePlace();
+  absl::StatusOr<PlacedVision> backbone =
+      BuildPlaced(std::move(device), *kept, options, *builder, &place, std::move(notes));
   if (!backbone.ok()) return backbone.status();
   const VisionFacts& facts = backbone->family->facts();
-  const Compute head_compute = on_device ? Compute::kFp32 : backbone->family->compute();
+  // Heads behind a device compute in fp32, as which maps come.
+  const Compute head_compute =
+      backbone->device == "cpu" ? backbone->family->compute() : Compute::kFp32;
   absl::StatusOr<DetectorConfig> config = ReadConfig(*kept, facts);
   if (!config.ok()) return config.status();
   auto pipeline = ReadDetectorPipeline(*kept, config->strides.back());
@@ -258,25 +251,8 @@ absl::StatusOr<std::unique_ptr<Model>> Load(ModelDirectory directory, const Load
   auto model = std::make_unique<DetectorModel>(
       std::move(kept), std::move(backbone->family), *std::move(config), *std::move(weights),
       head_compute, options.max_image_pixels, *std::move(pipeline));
-  notes.insert(notes.begin(), backbone->notes.begin(), backbone->notes.end());
-  model->Describe(backbone->device, std::move(notes));
+  model->Describe(backbone->device, std::move(backbone->notes));
   return std::unique_ptr<Model>(std::move(model));
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<Model>> LoadDetector(ModelDirectory directory,
-                                                    const LoadOptions& options) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  return Load(std::move(directory), options, *std::move(device), std::move(notes));
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadDeviceDetector(ModelDirectory directory,
-                                                          const LoadOptions& options,
-                                                          std::unique_ptr<Device> device) {
-  return Load(std::move(directory), options, std::move(device), {});
 }
 
 }  // namespace longview::models

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/detection/run.h"
@@ -12,18 +14,15 @@
 
 namespace longview::models {
 
-// The two functions of registry.h.
+// The functions of registry.h. With its backbone on `device`, null: on the CPU, and its heads on
+// the CPU, behind a device in fp32. RESOURCE_EXHAUSTED: the backbone does not fit.
 absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory);
-absl::StatusOr<std::unique_ptr<Model>> LoadDetector(ModelDirectory directory,
-                                                    const LoadOptions& options);
+absl::StatusOr<std::unique_ptr<Model>> LoadDetectorAt(std::unique_ptr<Device> device,
+                                                      ModelDirectory directory,
+                                                      const LoadOptions& options,
+                                                      std::vector<std::string> notes = {});
 
-// With its backbone on `device` and its heads on the host in fp32. UNIMPLEMENTED for a backbone
-// that runs on the CPU only; RESOURCE_EXHAUSTED: the backbone does not fit.
-absl::StatusOr<std::unique_ptr<Model>> LoadDeviceDetector(ModelDirectory directory,
-                                                          const LoadOptions& options,
-                                                          std::unique_ptr<Device> device);
-
-// Model::Begin for benchmarks: adds to `times`. REQUIRES: LoadDetector made the model.
+// Model::Begin for benchmarks: adds to `times`. REQUIRES: LoadDetectorAt made the model.
 std::unique_ptr<Run> BeginTimedDetection(const Model& model, std::span<const Item* const> items,
                                          DetectionTimes& times);
 

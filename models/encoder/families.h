@@ -1,8 +1,11 @@
 // The text encoders of the registry, by family.
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "models/encoder/family.h"
-#include "models/model.h"
+#include "models/text/tokenizer.h"
 
 namespace longview::models {
 
@@ -15,9 +18,7 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeLuna(const ModelDirectory& di
 absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeModernBert(const ModelDirectory& directory);
 absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeRoberta(const ModelDirectory& directory);
 
-// The functions of registry.h for Luna, which has tokenizers of its own.
-absl::StatusOr<ModelInfo> DescribeLuna(const ModelDirectory& directory);
-absl::StatusOr<std::unique_ptr<Model>> LoadLuna(ModelDirectory directory,
-                                                const LoadOptions& options);
+// See ReadTokenizer: of Luna's dictionaries.
+absl::StatusOr<std::optional<Tokenizer>> ReadLunaTokenizer(const ModelDirectory& directory);
 
 }  // namespace longview::models

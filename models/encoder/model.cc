@@ -5,9 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/cost/stopwatch.h"
-#include "models/dense/compute_choice.h"
-#include "models/device/device_compute.h"
+#include "models/device/placement.h"
 #include "models/directory/architecture.h"
 #include "models/encoder/chunk_plan.h"
 #include "models/encoder/heads_pass.h"
@@ -274,7 +272,10 @@ absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
 }
 
 absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeEncoder make,
-                                          bool own_tokenizer) {
+                                          ReadTokenizer read) {
+  absl::StatusOr<std::optional<Tokenizer>> own = std::nullopt;
+  if (read != nullptr) own = read(directory);
+  if (!own.ok()) return own.status();
   const absl::StatusOr<std::unique_ptr<EncoderFamily>> family = make(directory);
   if (!family.ok()) return family.status();
   if (absl::Status status = (*family)->Load(std::nullopt, nullptr); !status.ok()) return status;
@@ -282,53 +283,46 @@ absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeE
   SentenceConfig sentence = directory.sentence;
   const auto modules = LoadSentence(facts, std::nullopt, sentence);
   if (!modules.ok()) return modules.status();
-  ModelInfo info = InfoOf(directory, sentence, facts, own_tokenizer);
+  ModelInfo info = InfoOf(directory, sentence, facts, own->has_value());
   info.parameters = (*family)->parameters();
   AddNotes((*family)->notes(), info);
   return info;
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
-                                                   const LoadOptions& options, MakeEncoder make) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  return LoadEncoderAt(*std::move(device), std::move(directory), options, make, std::move(notes));
-}
-
 absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> device,
                                                      ModelDirectory directory,
                                                      const LoadOptions& options, MakeEncoder make,
-                                                     std::vector<std::string> notes) {
-  const auto choose = device ? ChooseDeviceCompute : ChooseCompute;
-  absl::StatusOr<ComputeChoice> choice =
-      choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  notes.insert(notes.begin(), choice->notes.begin(), choice->notes.end());
+                                                     std::vector<std::string> notes,
+                                                     ReadTokenizer read) {
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  if (read != nullptr) {
+    absl::StatusOr<std::optional<Tokenizer>> own = read(*kept);
+    if (!own.ok()) return own.status();
+    if (*own) kept->tokenizer = **std::move(own);
+  }
   absl::StatusOr<std::unique_ptr<EncoderFamily>> family = make(*kept);
   if (!family.ok()) return family.status();
-  const std::string place = device ? device->name() : "cpu";
+  absl::StatusOr<Placement> place =
+      PlaceModel(std::move(device), OddWidth("width ", (*family)->facts().width), *kept, options,
+                 std::move(notes));
+  if (!place.ok()) return place.status();
+  const bool on_device = place->device != nullptr;
   absl::StatusOr<std::unique_ptr<PlacedEncoder>> placed = absl::InternalError("not placed");
-  if (!device) {
-    placed = PlacedEncoder::OnHost(*std::move(family), choice->compute);
-  } else {
-    const absl::Status status = GuardDevice(place, [&] {
-      const Device::Turn turn(*device);
-      placed =
-          PlacedEncoder::OnDevice(*std::move(family), *kept, choice->compute, std::move(device));
-    });
-    if (!status.ok()) return status;
-  }
-  if (!placed.ok()) return placed.status();
+  const absl::Status loaded = LoadInTurn(place->name, place->device.get(), [&] {
+    placed = on_device ? PlacedEncoder::OnDevice(*std::move(family), *kept, place->compute,
+                                                 std::move(place->device))
+                       : PlacedEncoder::OnHost(*std::move(family), place->compute);
+    return placed.status();
+  });
+  if (!loaded.ok()) return loaded;
   const EncoderFacts& facts = (*placed)->facts();
   if (absl::Status status = CheckPooling(*kept, facts); !status.ok()) return status;
   // As heads: in the model's type, or in fp32 beside a device.
-  const Compute compute = place == "cpu" ? choice->compute : Compute::kFp32;
+  const Compute compute = on_device ? Compute::kFp32 : place->compute;
   absl::StatusOr<SentencePipeline> sentence = LoadSentence(facts, compute, kept->sentence);
   if (!sentence.ok()) return sentence.status();
-  return std::make_unique<EncoderModel>(place, std::move(kept), *std::move(placed),
-                                        *std::move(sentence), notes);
+  return std::make_unique<EncoderModel>(place->name, std::move(kept), *std::move(placed),
+                                        *std::move(sentence), place->notes);
 }
 
 std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,25 +13,26 @@
 #include "models/directory/model_directory.h"
 #include "models/encoder/family.h"
 #include "models/model.h"
+#include "models/text/tokenizer.h"
 
 namespace longview::models {
 
-// The model where `options` say, with a note where a device was asked for that cannot be had
-// (DeviceForModel).
-absl::StatusOr<std::unique_ptr<Model>> LoadEncoder(ModelDirectory directory,
-                                                   const LoadOptions& options, MakeEncoder make);
+// The tokenizer that a family makes of files of its own, of a directory without one. Unset: there
+// is none.
+using ReadTokenizer = absl::StatusOr<std::optional<Tokenizer>> (*)(const ModelDirectory&);
 
-// The model on `device`; null: on the CPU. `notes` are put behind the model's own.
+// The model on `device`; null: on the CPU. `notes` are put behind the model's own and
+// come before those of the type it computes in.
 absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> device,
                                                      ModelDirectory directory,
                                                      const LoadOptions& options, MakeEncoder make,
-                                                     std::vector<std::string> notes = {});
+                                                     std::vector<std::string> notes = {},
+                                                     ReadTokenizer read = nullptr);
 
-// For registry.h's `describe`: checks configuration, names and shapes, reads no weights.
-// `own_tokenizer`: the family reads text without tokenizer files in the directory. Errors are also
-// those of modules behind the encoder.
+// For registry.h's `describe`: checks configuration, names and shapes, reads no weights. Errors are
+// also those of modules behind the encoder.
 absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeEncoder make,
-                                          bool own_tokenizer = false);
+                                          ReadTokenizer read = nullptr);
 
 // The longest sequence: `positions` of a table, 0 without one, lowered by the limit of texts of
 // sentence-transformers, or where there is none by the tokenizer's, and by longview.json.
@@ -50,7 +52,7 @@ auto ReadTextConfig(const ModelDirectory& directory) {
 }
 
 // A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
-// LoadEncoder.
+// LoadEncoderAt.
 std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,
                                 EncoderTimes* times);
 

@@ -119,10 +119,6 @@ absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnHost(
 absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnDevice(
     std::unique_ptr<EncoderFamily> family, const ModelDirectory& directory, Compute compute,
     std::unique_ptr<Device> device) {
-  if (family->facts().width % 2 != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(directory.config_path, ": the width must be even to run on ", device->name()));
-  }
   DeviceStore store(compute);
   if (absl::Status status = family->Load(std::nullopt, &store); !status.ok()) return status;
   const int tokens = MostTokens(directory, family->facts().max_tokens);

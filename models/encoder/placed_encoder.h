@@ -55,8 +55,8 @@ class PlacedEncoder {
       std::unique_ptr<EncoderFamily> family, Compute compute);
   // Loads the layers onto `device` and the heads in fp32, and takes memory for as many documents of
   // the longest kind at once as fit and are of use. RESOURCE_EXHAUSTED if weights and one do not
-  // fit: the message has need and limit. INVALID_ARGUMENT if the width is odd, since rows of 16-bit
-  // numbers are copied word by word. Throws DeviceError; within a Device::Turn.
+  // fit: the message has need and limit. Throws DeviceError; within a Device::Turn. REQUIRES: no
+  // OddWidth.
   static absl::StatusOr<std::unique_ptr<PlacedEncoder>> OnDevice(
       std::unique_ptr<EncoderFamily> family, const ModelDirectory& directory, Compute compute,
       std::unique_ptr<Device> device);

@@ -1,13 +1,13 @@
-#include "models/led/model.h"
-
-#include <string>
+// LED as a family: encoder-decoder models of text, "text2text-generation".
+#include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "models/decoder_stack/pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/model/generator_placement.h"
-#include "models/generation/passes/forward_decoder.h"
+#include "models/generation/families.h"
+#include "models/generation/passes/source_model.h"
 #include "models/generation/passes/weighed_model.h"
 #include "models/led/document_pass.h"
 #include "models/led/rules.h"
@@ -70,9 +70,8 @@ class LedSource final : public SourceModel {
 class Led final : public WeighedTokenModel<LedConfig, LedWeights> {
  public:
   // `max_tokens` of a document.
-  Led(LedConfig config, Checkpoint checkpoint, std::string origin, int max_tokens)
-      : WeighedTokenModel(std::move(config), LoadLedWeights, std::move(checkpoint),
-                          std::move(origin)),
+  Led(LedConfig config, const ModelDirectory& directory, int max_tokens)
+      : WeighedTokenModel(std::move(config), LoadLedWeights, directory),
         source_(config_, weights_, max_tokens) {}
 
   const char* family() const override { return config_.decoder.family; }
@@ -100,65 +99,24 @@ absl::StatusOr<LedConfig> ReadConfig(const ModelDirectory& directory) {
   return config;
 }
 
-ModelInfo InfoOf(const ModelDirectory& directory, const LedConfig& config) {
-  ModelInfo info;
-  info.family = "led";
-  info.architecture = directory.common.architecture;
-  DescribeEncoderDecoder(config.decoder.vocab, MostTokens(directory, LedFacts(config).max_tokens),
-                         kGranule, directory.tokenizer.has_value(), true, config.decoder.width,
-                         info);
-  return info;
-}
-
 }  // namespace
 
-absl::StatusOr<ModelInfo> DescribeLed(const ModelDirectory& directory) {
-  const absl::StatusOr<LedConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
-  const auto weights = LoadLedWeights(*config, directory.checkpoint, directory.path, std::nullopt);
-  if (!weights.ok()) return weights.status();
-  ModelInfo info = InfoOf(directory, *config);
-  info.parameters = weights->parameters;
-  return info;
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadLed(ModelDirectory directory,
-                                               const LoadOptions& options) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  return LoadLedAt(*std::move(device), std::move(directory), options, std::move(notes));
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadLedAt(std::unique_ptr<Device> device,
-                                                 ModelDirectory directory,
-                                                 const LoadOptions& options,
-                                                 std::vector<std::string> notes) {
+absl::StatusOr<GeneratorFamily> MakeLed(const ModelDirectory& directory) {
   absl::StatusOr<LedConfig> config = ReadConfig(directory);
   if (!config.ok()) return config.status();
-  absl::Status fits = CheckWidth(device.get(), config->decoder.width, directory);
-  if (!fits.ok()) return fits;
-  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
-      device.get(), directory, options, InfoOf(directory, *config), std::move(notes));
-  if (!start.ok()) return start.status();
-  GeneratorTraits& traits = start->parts.traits;
+  GeneratorFamily family(directory);
+  GeneratorTraits& traits = family.traits;
   traits.bos.reset();
   traits.decoder_start = {config->decoder_start};
   traits.eos = config->eos;
   traits.pad = config->pad;
   traits.default_top_k = kDefaultTopK;
   // The last token generated is never read.
-  const ForwardDecoder::Limits limits = {config->max_output + 1, start->room};
+  family.max_tokens = config->max_output + 1;
+  family.obstacle = OddWidth("width ", config->decoder.width);
   const int document = MostTokens(directory, LedFacts(*config).max_tokens);
-  TakeTokenizer(directory, start->parts);
-  auto decoder = ForwardDecoder::Create(
-      std::make_unique<Led>(*std::move(config), std::move(directory.checkpoint), directory.path,
-                            document),
-      directory.path, start->compute, limits, std::move(device));
-  if (!decoder.ok()) return decoder.status();
-  const double parameters = (*decoder)->model().parameters();
-  const double bytes = (*decoder)->memory_bytes();
-  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
+  family.model = std::make_unique<Led>(*std::move(config), directory, document);
+  return family;
 }
 
 }  // namespace longview::models

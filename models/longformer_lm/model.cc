@@ -1,12 +1,27 @@
-#include "models/longformer_lm/model.h"
-
-#include <algorithm>
+// The autoregressive Longformer, "LongformerForCausalLM", as a family.
+//
+// Beltagy et al. 2020, section 4, train it; neither a HuggingFace class nor weights are public, so
+// the definition is this project's:
+//
+//   * config.json and tensor names are those of LongformerForMaskedLM, `*_global` projections may
+//     be missing and are not used; `tie_word_embeddings` as there.
+//   * A layer's head sees the token itself and attention_window / 2 tokens before it,
+//     `attention_dilation` (per layer, or per layer and head) apart; nothing after it, no global
+//     tokens. Beltagy's "window" of an autoregressive layer is this one-sided reach plus one.
+//   * The token at place t, from 0 on, has position pad_token_id + 1 + t, whatever the ids.
+//   * Logits are those of the masked-LM head: decoder(LN(gelu(dense(x)))).
+//
+// A sequence keeps the widest window of its layers and nothing else: memory does not grow with
+// what was read.
+#include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "models/decoder_stack/pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/model/generator_placement.h"
-#include "models/generation/passes/forward_decoder.h"
+#include "models/generation/families.h"
 #include "models/generation/passes/weighed_model.h"
 #include "models/longformer_lm/weights.h"
 
@@ -15,9 +30,8 @@ namespace {
 
 class LongformerLm final : public WeighedTokenModel<LongformerConfig, StackWeights> {
  public:
-  LongformerLm(const LongformerConfig& config, Checkpoint checkpoint, std::string origin)
-      : WeighedTokenModel(config, LoadLongformerLmWeights, std::move(checkpoint),
-                          std::move(origin)),
+  LongformerLm(const LongformerConfig& config, const ModelDirectory& directory)
+      : WeighedTokenModel(config, LoadLongformerLmWeights, directory),
         stack_(LongformerStack(config)) {}
 
   const char* family() const override { return stack_.family; }
@@ -42,58 +56,17 @@ absl::StatusOr<LongformerConfig> ParseConfig(const nlohmann::json& json, CommonC
   return ParseLongformerConfig(json, common, origin);
 }
 
-ModelInfo InfoOf(const ModelDirectory& directory, const LongformerConfig& config) {
-  ModelInfo info;
-  info.family = "longformer_lm";
-  info.architecture = directory.common.architecture;
-  DescribeGenerator(config.vocab, MostTokens(directory, config.max_tokens()),
-                    static_cast<int>(kernels::kBlockSlots), directory.tokenizer.has_value(), info);
-  return info;
-}
-
 }  // namespace
 
-absl::StatusOr<ModelInfo> DescribeLongformerLm(const ModelDirectory& directory) {
+absl::StatusOr<GeneratorFamily> MakeLongformerLm(const ModelDirectory& directory) {
   const absl::StatusOr<LongformerConfig> config = ReadTextConfig<ParseConfig>(directory);
   if (!config.ok()) return config.status();
-  const auto weights =
-      LoadLongformerLmWeights(*config, directory.checkpoint, directory.path, std::nullopt);
-  if (!weights.ok()) return weights.status();
-  ModelInfo info = InfoOf(directory, *config);
-  info.parameters = weights->parameters;
-  return info;
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLm(ModelDirectory directory,
-                                                        const LoadOptions& options) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  return LoadLongformerLmAt(*std::move(device), std::move(directory), options, std::move(notes));
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadLongformerLmAt(std::unique_ptr<Device> device,
-                                                          ModelDirectory directory,
-                                                          const LoadOptions& options,
-                                                          std::vector<std::string> notes) {
-  const absl::StatusOr<LongformerConfig> config = ReadTextConfig<ParseConfig>(directory);
-  if (!config.ok()) return config.status();
-  if (absl::Status status = CheckWidth(device.get(), config->width, directory); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
-      device.get(), directory, options, InfoOf(directory, *config), std::move(notes));
-  if (!start.ok()) return start.status();
-  start->parts.traits.pad = config->pad;
-  const ForwardDecoder::Limits limits = {MostTokens(directory, config->max_tokens()), start->room};
-  auto decoder = ForwardDecoder::Create(
-      std::make_unique<LongformerLm>(*config, std::move(directory.checkpoint), directory.path),
-      directory.path, start->compute, limits, std::move(device));
-  if (!decoder.ok()) return decoder.status();
-  TakeTokenizer(directory, start->parts);
-  const double parameters = (*decoder)->model().parameters();
-  const double bytes = (*decoder)->memory_bytes();
-  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
+  GeneratorFamily family(directory);
+  family.model = std::make_unique<LongformerLm>(*config, directory);
+  family.max_tokens = MostTokens(directory, config->max_tokens());
+  family.obstacle = OddWidth("width ", config->width);
+  family.traits.pad = config->pad;
+  return family;
 }
 
 }  // namespace longview::models

@@ -89,13 +89,19 @@ absl::Status Luna::Place(const std::string& field, EncoderSequence& sequence) co
   return absl::OkStatus();
 }
 
-// The dictionary as the tokenizer of a directory that has no other. Unset if there is none either.
-absl::StatusOr<std::optional<Tokenizer>> ReadDictionary(const ModelDirectory& directory,
-                                                        const LunaConfig& config) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeLuna(const ModelDirectory& directory) {
+  return MakeFamily<Luna>(ReadTextConfig<ParseLunaConfig>(directory), directory);
+}
+
+absl::StatusOr<std::optional<Tokenizer>> ReadLunaTokenizer(const ModelDirectory& directory) {
+  const absl::StatusOr<LunaConfig> config = ReadTextConfig<ParseLunaConfig>(directory);
+  if (!config.ok()) return config.status();
   if (directory.tokenizer || directory.bytes) return std::optional<Tokenizer>();
-  const DictionaryTemplate model = config.is_lra()
-                                       ? DictionaryTemplate{"<CLS>", "<CLS>", config.added, false}
-                                       : DictionaryTemplate{"<s>", "<mask>", config.added, true};
+  const DictionaryTemplate model = config->is_lra()
+                                       ? DictionaryTemplate{"<CLS>", "<CLS>", config->added, false}
+                                       : DictionaryTemplate{"<s>", "<mask>", config->added, true};
   absl::StatusOr<TokenizerSource> source = ReadDictionaryTokenizer(directory.path, model);
   if (absl::IsNotFound(source.status())) return std::optional<Tokenizer>();
   if (!source.ok()) return source.status();
@@ -103,30 +109,6 @@ absl::StatusOr<std::optional<Tokenizer>> ReadDictionary(const ModelDirectory& di
   absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Create(*source);
   if (!tokenizer.ok()) return tokenizer.status();
   return std::optional<Tokenizer>(*std::move(tokenizer));
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeLuna(const ModelDirectory& directory) {
-  return MakeFamily<Luna>(ReadTextConfig<ParseLunaConfig>(directory), directory);
-}
-
-absl::StatusOr<ModelInfo> DescribeLuna(const ModelDirectory& directory) {
-  const absl::StatusOr<LunaConfig> config = ReadTextConfig<ParseLunaConfig>(directory);
-  if (!config.ok()) return config.status();
-  const auto dictionary = ReadDictionary(directory, *config);
-  if (!dictionary.ok()) return dictionary.status();
-  return DescribeEncoder(directory, MakeLuna, dictionary->has_value());
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadLuna(ModelDirectory directory,
-                                                const LoadOptions& options) {
-  const absl::StatusOr<LunaConfig> config = ReadTextConfig<ParseLunaConfig>(directory);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<std::optional<Tokenizer>> dictionary = ReadDictionary(directory, *config);
-  if (!dictionary.ok()) return dictionary.status();
-  if (*dictionary) directory.tokenizer = **std::move(dictionary);
-  return LoadEncoder(std::move(directory), options, MakeLuna);
 }
 
 }  // namespace longview::models

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/linear_attention/outer_api.h"
-#include "models/generation/model/generator_placement.h"
+#include "models/generation/families.h"
 #include "models/generation/options/settings.h"
 #include "models/generation/passes/forward_decoder.h"
 #include "models/luna_decoder/config.h"
@@ -85,51 +86,17 @@ absl::StatusOr<LunaText> ReadLunaText(const std::string& directory,
   return text;
 }
 
-// Tokens that a prompt or, on the host, a document is granted in multiples of: whole panels of
-// linears cost least. A state may be cut anywhere.
-constexpr int kGranule = kernels::kBlockSlots;
-
-// The checked settings that both functions need.
-struct Settings {
-  LunaDecoderConfig config;
-  LunaText text;
-  int max_tokens = 0;    // In an output; in a translation its start included.
-  int max_document = 0;  // In a translation's source.
-};
-
-absl::StatusOr<Settings> ReadSettings(const ModelDirectory& directory) {
-  absl::StatusOr<LunaDecoderConfig> config =
-      ParseLunaDecoderConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<LunaText> text = ReadLunaText(directory.path, *config);
-  if (!text.ok()) return text.status();
-  Settings settings = {*std::move(config), *std::move(text)};
-  const std::optional<int> most = directory.serving.max_tokens;
-  const int tokens = settings.config.max_tokens;
-  if (settings.config.encoder) {
-    // The last token of an output is never read; max_tokens of longview.json is the document's.
-    settings.max_tokens = tokens + 1;
-    const int document = settings.config.encoder->max_tokens;
-    settings.max_document = std::min(document, most.value_or(document));
-  } else {
-    settings.max_tokens = std::min(tokens, most.value_or(tokens));
+// The first of what devices cannot run.
+DeviceObstacle ObstacleOf(const LunaDecoderConfig& config) {
+  constexpr int kMost = kernels::cuda::kMostOuterRows;
+  if (auto rows = AboveLimit("proj_len ", config.projected, kMost, "rows of running sums")) {
+    return rows;
   }
-  return settings;
-}
-
-ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
-  const LunaDecoderConfig& config = settings.config;
-  ModelInfo info;
-  info.family = "luna";
-  info.architecture = directory.common.architecture;
-  const bool text = settings.text.codec != nullptr;
-  if (config.encoder) {
-    DescribeEncoderDecoder(config.vocab, settings.max_document, kGranule, text, false, config.width,
-                           info);
-  } else {
-    DescribeGenerator(config.vocab, settings.max_tokens, kGranule, text, info);
+  if (auto columns =
+          AboveLimit("a head of ", config.head_dim(), kMost, "columns of running sums")) {
+    return columns;
   }
-  return info;
+  return OddWidth("width ", config.width);
 }
 
 // The embedding, which counts once.
@@ -139,8 +106,7 @@ double SharedParameters(const LunaDecoderConfig& config) {
 
 // fairseq's generator: an output has a token before its end, never padding, and an end that is
 // forced behind the longest; a search stops when as many outputs as beams are finished.
-absl::StatusOr<GenerationOptions> TranslationDefaults(const LunaDecoderConfig& config,
-                                                      GenerationOptions found) {
+absl::StatusOr<GenerationOptions> TranslationDefaults(const LunaDecoderConfig& config) {
   GenerationOptions fairseq;
   fairseq.min_new_tokens = 1;
   fairseq.early_stopping = true;
@@ -149,14 +115,13 @@ absl::StatusOr<GenerationOptions> TranslationDefaults(const LunaDecoderConfig& c
     status = SetOption(fairseq, "forced_eos_token_id", absl::StrCat(config.ends.front()));
   }
   if (!status.ok()) return status;
-  return MergeOptions(std::move(found), fairseq);
+  return fairseq;
 }
 
 }  // namespace
 
-LunaLm::LunaLm(const LunaDecoderConfig& config, Checkpoint checkpoint, std::string origin,
-               int max_document)
-    : config_(config), checkpoint_(std::move(checkpoint)), origin_(std::move(origin)) {
+LunaLm::LunaLm(const LunaDecoderConfig& config, const ModelDirectory& directory, int max_document)
+    : config_(config), directory_(directory) {
   if (config_.encoder) source_.emplace(config_, weights_, encoder_, max_document);
 }
 
@@ -164,12 +129,12 @@ kernels::CacheShape LunaLm::Shape(kernels::DType) const { return LunaSequenceSha
 
 absl::Status LunaLm::Load(std::optional<Compute> compute, DeviceStore* store) {
   absl::StatusOr<LunaDecoderWeights> weights =
-      LoadLunaDecoderWeights(config_, checkpoint_, origin_, compute, store);
+      LoadLunaDecoderWeights(config_, directory_.checkpoint, directory_.path, compute, store);
   if (!weights.ok()) return weights.status();
   weights_ = *std::move(weights);
   if (!config_.encoder) return absl::OkStatus();
   absl::StatusOr<LunaWeights> encoder =
-      LoadLunaWeights(*config_.encoder, checkpoint_, origin_, compute, store);
+      LoadLunaWeights(*config_.encoder, directory_.checkpoint, directory_.path, compute, store);
   if (encoder.ok()) encoder_ = *std::move(encoder);
   return encoder.status();
 }
@@ -183,69 +148,35 @@ std::unique_ptr<TokenForward> LunaLm::Forward(const TokenFrame& frame, std::vect
   return std::make_unique<LunaTokenPass>(config_, weights_, frame, std::move(runs), logit_rows);
 }
 
-absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory) {
-  const absl::StatusOr<Settings> settings = ReadSettings(directory);
-  if (!settings.ok()) return settings.status();
-  const absl::StatusOr<LunaDecoderWeights> weights =
-      LoadLunaDecoderWeights(settings->config, directory.checkpoint, directory.path, std::nullopt);
-  if (!weights.ok()) return weights.status();
-  ModelInfo info = InfoOf(directory, *settings);
-  info.parameters = weights->parameters - SharedParameters(settings->config);
-  if (!settings->config.encoder) return info;
-  const absl::StatusOr<LunaWeights> encoder = LoadLunaWeights(
-      *settings->config.encoder, directory.checkpoint, directory.path, std::nullopt);
-  if (!encoder.ok()) return encoder.status();
-  info.parameters += encoder->parameters;
-  return info;
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
-                                                       const LoadOptions& options) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  return LoadLunaDecoderAt(*std::move(device), std::move(directory), options, std::move(notes));
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoderAt(std::unique_ptr<Device> device,
-                                                         ModelDirectory directory,
-                                                         const LoadOptions& options,
-                                                         std::vector<std::string> notes) {
-  absl::StatusOr<Settings> settings = ReadSettings(directory);
-  if (!settings.ok()) return settings.status();
-  if (device != nullptr && std::max(settings->config.projected, settings->config.head_dim()) >
-                               kernels::cuda::kMostOuterRows) {
-    notes.push_back(absl::StrCat("runs on the CPU: running sums on a device have up to ",
-                                 kernels::cuda::kMostOuterRows, " rows (proj_len) and columns"));
-    device.reset();
-  }
-  absl::Status fits = CheckWidth(device.get(), settings->config.width, directory);
-  if (!fits.ok()) return fits;
-  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
-      device.get(), directory, options, InfoOf(directory, *settings), std::move(notes));
-  if (!start.ok()) return start.status();
-  GeneratorTraits& traits = start->parts.traits;
-  traits.pad = settings->config.pad;
-  traits.eos = settings->config.ends;
-  if (settings->config.encoder) {
-    absl::StatusOr<GenerationOptions> defaults =
-        TranslationDefaults(settings->config, std::move(traits.defaults));
+absl::StatusOr<GeneratorFamily> MakeLunaDecoder(const ModelDirectory& directory) {
+  const absl::StatusOr<LunaDecoderConfig> config =
+      ParseLunaDecoderConfig(directory.config, directory.common, directory.config_path);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<LunaText> text = ReadLunaText(directory.path, *config);
+  if (!text.ok()) return text.status();
+  const int most = directory.serving.max_tokens.value_or(std::numeric_limits<int>::max());
+  GeneratorFamily family(directory);
+  GeneratorTraits& traits = family.traits;
+  traits.pad = config->pad;
+  traits.eos = config->ends;
+  int document = 0;
+  if (config->encoder) {
+    absl::StatusOr<GenerationOptions> defaults = TranslationDefaults(*config);
     if (!defaults.ok()) return defaults.status();
     traits.defaults = *std::move(defaults);
     traits.fairseq = true;
     traits.bos.reset();
-    traits.decoder_start = {settings->config.start};
+    traits.decoder_start = {config->start};
+    // The last token of an output is never read; max_tokens of longview.json is the document's.
+    family.max_tokens = config->max_tokens + 1;
+    document = std::min(config->encoder->max_tokens, most);
+  } else {
+    family.max_tokens = std::min(config->max_tokens, most);
   }
-  auto decoder = ForwardDecoder::Create(
-      std::make_unique<LunaLm>(settings->config, std::move(directory.checkpoint), directory.path,
-                               settings->max_document),
-      directory.path, start->compute, {settings->max_tokens, start->room}, std::move(device));
-  if (!decoder.ok()) return decoder.status();
-  start->parts.codec = std::move(settings->text.codec);
-  start->parts.tokenizer = settings->text.documents;
-  const double parameters = (*decoder)->model().parameters();
-  const double bytes = (*decoder)->memory_bytes();
-  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
+  family.model = std::make_unique<LunaLm>(*config, directory, document);
+  family.obstacle = ObstacleOf(*config);
+  family.text = {std::move(text->codec), text->documents};
+  return family;
 }
 
 }  // namespace longview::models

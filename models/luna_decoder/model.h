@@ -1,38 +1,23 @@
-// Luna's generating models as a family of the registry: language models and translation.
+// Luna's generating models: language models and translation.
 #pragma once
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "models/device/device.h"
+#include "absl/status/status.h"
 #include "models/directory/model_directory.h"
 #include "models/generation/passes/token_model.h"
 #include "models/luna_decoder/source.h"
-#include "models/model.h"
 
 namespace longview::models {
-
-// The two functions of registry.h.
-absl::StatusOr<ModelInfo> DescribeLunaDecoder(const ModelDirectory& directory);
-absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoder(ModelDirectory directory,
-                                                       const LoadOptions& options);
-
-// The model on `device`; null: on the host. RESOURCE_EXHAUSTED as ForwardDecoder::Create.
-absl::StatusOr<std::unique_ptr<Model>> LoadLunaDecoderAt(std::unique_ptr<Device> device,
-                                                         ModelDirectory directory,
-                                                         const LoadOptions& options,
-                                                         std::vector<std::string> notes = {});
 
 // For ForwardDecoder: sequences of constant size, and for translation documents that the layers of
 // the decoder read once.
 class LunaLm final : public TokenModel {
  public:
-  // `origin` begins messages; `max_document` tokens of a translation's source.
-  LunaLm(const LunaDecoderConfig& config, Checkpoint checkpoint, std::string origin,
-         int max_document);
+  // Borrows the directory; `max_document` tokens of a translation's source.
+  LunaLm(const LunaDecoderConfig& config, const ModelDirectory& directory, int max_document);
 
   const LunaDecoderConfig& config() const { return config_; }
 
@@ -51,8 +36,7 @@ class LunaLm final : public TokenModel {
 
  private:
   const LunaDecoderConfig config_;
-  const Checkpoint checkpoint_;
-  const std::string origin_;
+  const ModelDirectory& directory_;
   LunaDecoderWeights weights_;
   LunaWeights encoder_;  // Set for translation models.
   std::optional<LunaSource> source_;

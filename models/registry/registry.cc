@@ -4,37 +4,62 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "models/cst/config.h"
-#include "models/cst/lm_model.h"
-#include "models/cvt_ls/model.h"
 #include "models/detection/model.h"
 #include "models/directory/architecture.h"
 #include "models/encoder/families.h"
 #include "models/encoder/model.h"
-#include "models/led/model.h"
+#include "models/generation/families.h"
+#include "models/generation/model/generator_loading.h"
 #include "models/longformer/config.h"
-#include "models/longformer_lm/model.h"
 #include "models/luna/config.h"
-#include "models/luna_decoder/model.h"
+#include "models/luna_decoder/config.h"
 #include "models/modernbert/config.h"
 #include "models/roberta/config.h"
 #include "models/transformer_ls/config.h"
-#include "models/transformer_ls/model.h"
 #include "models/transformer_ls_text/config.h"
-#include "models/vil/model.h"
+#include "models/vision/families.h"
+#include "models/vision/load.h"
 
 namespace longview::models {
 namespace {
 
 // A family of text encoders.
-template <MakeEncoder kMake>
+template <MakeEncoder kMake, ReadTokenizer kRead = nullptr>
 Family Encoder(std::string_view name, std::span<const std::string_view> architectures) {
   return {name, architectures,
-          [](const ModelDirectory& directory) { return DescribeEncoder(directory, kMake); },
-          [](ModelDirectory directory, const LoadOptions& options) {
-            return LoadEncoder(std::move(directory), options, kMake);
+          [](const ModelDirectory& directory) { return DescribeEncoder(directory, kMake, kRead); },
+          [](std::unique_ptr<Device> device, ModelDirectory directory, const LoadOptions& options,
+             std::vector<std::string> notes) {
+            return LoadEncoderAt(std::move(device), std::move(directory), options, kMake,
+                                 std::move(notes), kRead);
+          }};
+}
+
+// A family of generating models.
+template <MakeGenerator kMake>
+Family Generator(std::string_view name, std::span<const std::string_view> architectures) {
+  return {name, architectures,
+          [](const ModelDirectory& directory) { return DescribeGenerator(directory, kMake); },
+          [](std::unique_ptr<Device> device, ModelDirectory directory, const LoadOptions& options,
+             std::vector<std::string> notes) {
+            return LoadGeneratorAt(std::move(device), std::move(directory), options, kMake,
+                                   std::move(notes));
+          }};
+}
+
+// A family of image models.
+template <VisionBuilder (*kBuilder)()>
+Family Vision(std::span<const std::string_view> architectures) {
+  return {kBuilder().name, architectures,
+          [](const ModelDirectory& directory) { return DescribeVision(directory, kBuilder()); },
+          [](std::unique_ptr<Device> device, ModelDirectory directory, const LoadOptions& options,
+             std::vector<std::string> notes) {
+            return LoadVisionAt(std::move(device), std::move(directory), options, kBuilder(),
+                                std::move(notes));
           }};
 }
 
@@ -48,20 +73,20 @@ std::span<const Family> Families() {
   static const Family kFamilies[] = {
       Encoder<MakeBert>("bert", BertArchitectures()),
       Encoder<MakeCst>("cst", CstEncoderArchitectures()),
-      {"cst", CstLmArchitectures(), DescribeCstLm, LoadCstLm},
-      {"cvt_ls", kCvtLs, DescribeCvtLs, LoadCvtLs},
-      {"detection", kDetectors, DescribeDetector, LoadDetector},
-      {"led", kLed, DescribeLed, LoadLed},
+      Generator<MakeCstLm>("cst", CstLmArchitectures()),
+      Vision<CvtLsBuilder>(kCvtLs),
+      {"detection", kDetectors, DescribeDetector, LoadDetectorAt},
+      Generator<MakeLed>("led", kLed),
       Encoder<MakeLongformer>("longformer", LongformerArchitectures()),
-      {"longformer_lm", kLongformerLm, DescribeLongformerLm, LoadLongformerLm},
+      Generator<MakeLongformerLm>("longformer_lm", kLongformerLm),
       Encoder<MakeModernBert>("modernbert", ModernBertArchitectures()),
       Encoder<MakeRoberta>("xlm_roberta", RobertaArchitectures()),
-      {"transformer_ls", LsLmArchitectures(), DescribeTransformerLs, LoadTransformerLs},
+      Generator<MakeTransformerLs>("transformer_ls", LsLmArchitectures()),
       Encoder<MakeLsText>("transformer_ls_text", LsTextArchitectures()),
-      {"vil", kVil, DescribeVil, LoadVil},
-      {"vil_ls", kVilLs, DescribeVilLs, LoadVilLs},
-      {"luna", LunaArchitectures(), DescribeLuna, LoadLuna},
-      {"luna", LunaDecoderArchitectures(), DescribeLunaDecoder, LoadLunaDecoder},
+      Vision<VilBuilder>(kVil),
+      Vision<VilLsBuilder>(kVilLs),
+      Encoder<MakeLuna, ReadLunaTokenizer>("luna", LunaArchitectures()),
+      Generator<MakeLunaDecoder>("luna", LunaDecoderArchitectures()),
   };
   return kFamilies;
 }
@@ -103,7 +128,11 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
   if (!family.ok()) return family.status();
   const bool lacks_head = LacksNamedHead(*directory);
   if (!directory->serving.truncate) directory->serving.truncate = options.truncate;
-  auto model = (*family)->load(*std::move(directory), options);
+  std::vector<std::string> notes;
+  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
+  if (!device.ok()) return device.status();
+  auto model =
+      (*family)->load_at(*std::move(device), *std::move(directory), options, std::move(notes));
   if (!model.ok()) return WithTaskHint(model.status(), lacks_head);
   return model;
 }

@@ -9,8 +9,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/device/device.h"
 #include "models/directory/model_directory.h"
 #include "models/model.h"
 
@@ -25,8 +27,12 @@ struct Family {
   // (dtype, device, memory_bytes) stay empty.
   absl::StatusOr<ModelInfo> (*describe)(const ModelDirectory& directory);
 
-  absl::StatusOr<std::unique_ptr<Model>> (*load)(ModelDirectory directory,
-                                                 const LoadOptions& options);
+  // The model on `device`, null or where it cannot run there: on the CPU, which a note says.
+  // `notes` are the device's, for ModelInfo.
+  absl::StatusOr<std::unique_ptr<Model>> (*load_at)(std::unique_ptr<Device> device,
+                                                    ModelDirectory directory,
+                                                    const LoadOptions& options,
+                                                    std::vector<std::string> notes);
 };
 
 // The family of `common.architecture`; where config.json names a class that is not served, that of

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "kernels/base/cpu_features.h"
-#include "models/generation/model/generator_placement.h"
-#include "models/generation/passes/forward_decoder.h"
+#include "models/generation/families.h"
 #include "models/text/byte_codec.h"
 #include "models/transformer_ls/cache_layout.h"
 #include "models/transformer_ls/pass.h"
@@ -18,40 +17,12 @@ namespace {
 // otherwise.
 constexpr int kMaxTokens = 1 << 17;
 
-// The parts of the configuration that both functions need, checked.
-struct Settings {
-  LsLmConfig config;
-  std::unique_ptr<TextCodec> codec;
-  int max_tokens = 0;
-};
-
-absl::StatusOr<Settings> ReadSettings(const ModelDirectory& directory) {
-  absl::StatusOr<LsLmConfig> config =
-      ParseLsLmConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config.status();
-  const auto tokenizer = directory.config.find("tokenizer");
-  const bool described = tokenizer != directory.config.end() && !tokenizer->is_null();
-  auto codec = ByteCodec::Create(described ? &*tokenizer : nullptr, directory.path, config->vocab,
-                                 directory.config_path);
-  if (!codec.ok()) return codec.status();
-  return Settings{*std::move(config), *std::move(codec),
-                  directory.serving.max_tokens.value_or(kMaxTokens)};
-}
-
-ModelInfo InfoOf(const ModelDirectory& directory, const Settings& settings) {
-  ModelInfo info;
-  info.family = "transformer_ls";
-  info.architecture = directory.common.architecture;
-  DescribeGenerator(settings.config.vocab, settings.max_tokens, settings.config.granule(), true,
-                    info);
-  return info;
-}
-
 }  // namespace
 
-LsLm::LsLm(const LsLmConfig& config, Checkpoint checkpoint, std::string origin, int max_tokens)
+LsLm::LsLm(const LsLmConfig& config, const Checkpoint& checkpoint, std::string origin,
+           int max_tokens)
     : config_(config),
-      checkpoint_(std::move(checkpoint)),
+      checkpoint_(checkpoint),
       origin_(std::move(origin)),
       max_tokens_(max_tokens) {}
 
@@ -115,43 +86,21 @@ std::unique_ptr<TokenForward> LsLm::Forward(const TokenFrame& frame, std::vector
   return std::make_unique<LsPass>(ContextOf(frame), std::move(runs), logit_rows);
 }
 
-absl::StatusOr<ModelInfo> DescribeTransformerLs(const ModelDirectory& directory) {
-  const absl::StatusOr<Settings> settings = ReadSettings(directory);
-  if (!settings.ok()) return settings.status();
-  const auto weights =
-      LoadLsLmWeights(settings->config, directory.checkpoint, directory.path, std::nullopt);
-  if (!weights.ok()) return weights.status();
-  ModelInfo info = InfoOf(directory, *settings);
-  info.parameters = weights->parameters;
-  return info;
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLs(ModelDirectory directory,
-                                                         const LoadOptions& options) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  return LoadTransformerLsAt(*std::move(device), std::move(directory), options, std::move(notes));
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLsAt(std::unique_ptr<Device> device,
-                                                           ModelDirectory directory,
-                                                           const LoadOptions& options,
-                                                           std::vector<std::string> notes) {
-  absl::StatusOr<Settings> settings = ReadSettings(directory);
-  if (!settings.ok()) return settings.status();
-  absl::StatusOr<GeneratorStart> start = StartGeneratorAt(
-      device.get(), directory, options, InfoOf(directory, *settings), std::move(notes));
-  if (!start.ok()) return start.status();
-  start->parts.codec = std::move(settings->codec);
-  auto decoder = ForwardDecoder::Create(
-      std::make_unique<LsLm>(settings->config, std::move(directory.checkpoint), directory.path,
-                             settings->max_tokens),
-      directory.path, start->compute, {settings->max_tokens, start->room}, std::move(device));
-  if (!decoder.ok()) return decoder.status();
-  const double parameters = (*decoder)->model().parameters();
-  const double bytes = (*decoder)->memory_bytes();
-  return FinishGenerator(*std::move(start), *std::move(decoder), parameters, bytes);
+absl::StatusOr<GeneratorFamily> MakeTransformerLs(const ModelDirectory& directory) {
+  const absl::StatusOr<LsLmConfig> config =
+      ParseLsLmConfig(directory.config, directory.common, directory.config_path);
+  if (!config.ok()) return config.status();
+  const auto tokenizer = directory.config.find("tokenizer");
+  const bool described = tokenizer != directory.config.end() && !tokenizer->is_null();
+  auto codec = ByteCodec::Create(described ? &*tokenizer : nullptr, directory.path, config->vocab,
+                                 directory.config_path);
+  if (!codec.ok()) return codec.status();
+  GeneratorFamily family(directory);
+  family.max_tokens = directory.serving.max_tokens.value_or(kMaxTokens);
+  family.model =
+      std::make_unique<LsLm>(*config, directory.checkpoint, directory.path, family.max_tokens);
+  family.text = {*std::move(codec), nullptr};
+  return family;
 }
 
 }  // namespace longview::models

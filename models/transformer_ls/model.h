@@ -1,37 +1,22 @@
-// Transformer-LS language models as the server sees them: the two functions of registry.h, and what
-// loads one where it is told to.
+// Transformer-LS language models.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/device/device.h"
-#include "models/directory/model_directory.h"
 #include "models/generation/passes/token_model.h"
-#include "models/model.h"
 #include "models/transformer_ls/context.h"
 
 namespace longview::models {
 
-absl::StatusOr<ModelInfo> DescribeTransformerLs(const ModelDirectory& directory);
-absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLs(ModelDirectory directory,
-                                                         const LoadOptions& options);
-
-// On `device`; null: on the CPU. RESOURCE_EXHAUSTED as ForwardDecoder::Create. `notes` are put in
-// front of the model's own.
-absl::StatusOr<std::unique_ptr<Model>> LoadTransformerLsAt(std::unique_ptr<Device> device,
-                                                           ModelDirectory directory,
-                                                           const LoadOptions& options,
-                                                           std::vector<std::string> notes = {});
-
 // For ForwardDecoder.
-class LsLm final : public TokenModel {
+class LsLm : public TokenModel {
  public:
-  // For texts of up to `max_tokens` tokens. `origin` begins messages.
-  LsLm(const LsLmConfig& config, Checkpoint checkpoint, std::string origin, int max_tokens);
+  // For texts of up to `max_tokens` tokens. Borrows the checkpoint; `origin` begins messages.
+  LsLm(const LsLmConfig& config, const Checkpoint& checkpoint, std::string origin, int max_tokens);
 
   const LsLmConfig& config() const { return config_; }
   const LsLmWeights& weights() const { return weights_; }
@@ -54,7 +39,7 @@ class LsLm final : public TokenModel {
 
  private:
   const LsLmConfig config_;
-  const Checkpoint checkpoint_;
+  const Checkpoint& checkpoint_;
   const std::string origin_;
   const int max_tokens_;
   bool on_device_ = false;

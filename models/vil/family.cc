@@ -1,10 +1,11 @@
 #include "models/vil/family.h"
 
-#include <utility>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/vision/performer_api.h"
-#include "models/vil/model.h"
+#include "models/vision/families.h"
 
 namespace longview::models {
 
@@ -24,23 +25,17 @@ absl::Status VilForward::CheckSize(const VilConfig& config, ImageSize size) {
   return absl::OkStatus();
 }
 
-absl::Status VilForward::CheckDevice(const VilConfig& config, const std::string& origin,
-                                     const std::string& device) {
+DeviceObstacle VilForward::ObstacleOf(const VilConfig& config) {
   for (size_t s = 0; s < config.stages.size(); ++s) {
     const VilStage& stage = config.stages[s];
-    const std::string where = absl::StrCat(origin, ": stage ", s + 1, ": ");
-    if (stage.width % 2 != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, "d", stage.width, " must be even to run on ", device));
-    }
-    if (stage.attention == VilAttention::kPerformer &&
-        stage.features > kernels::cuda::kMostPerformerFeatures) {
-      return absl::InvalidArgumentError(absl::StrCat(where, "f", stage.features, " is above ",
-                                                     kernels::cuda::kMostPerformerFeatures,
-                                                     ", the most random features on ", device));
-    }
+    const std::string where = absl::StrCat("stage ", s + 1, ": ");
+    if (auto odd = OddWidth(where + "d", stage.width)) return odd;
+    if (stage.attention != VilAttention::kPerformer) continue;
+    auto many = AboveLimit(where + "f", stage.features, kernels::cuda::kMostPerformerFeatures,
+                           "random features");
+    if (many) return many;
   }
-  return absl::OkStatus();
+  return std::nullopt;
 }
 
 std::vector<FeatureMap> VilForward::MapsOf(const VilConfig& config, ImageSize picture) {
@@ -52,23 +47,7 @@ std::vector<FeatureMap> VilForward::MapsOf(const VilConfig& config, ImageSize pi
   return maps;
 }
 
-BackboneBuilder VilBackbone() { return VilFamily::Backbone("vil"); }
-BackboneBuilder VilLsBackbone() { return VilLsFamily::Backbone("vil_ls"); }
-
-absl::StatusOr<ModelInfo> DescribeVil(const ModelDirectory& directory) {
-  return VilFamily::Describe(directory);
-}
-absl::StatusOr<ModelInfo> DescribeVilLs(const ModelDirectory& directory) {
-  return VilLsFamily::Describe(directory);
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadVil(ModelDirectory directory,
-                                               const LoadOptions& options) {
-  return VilFamily::LoadModel(std::move(directory), options);
-}
-absl::StatusOr<std::unique_ptr<Model>> LoadVilLs(ModelDirectory directory,
-                                                 const LoadOptions& options) {
-  return VilLsFamily::LoadModel(std::move(directory), options);
-}
+VisionBuilder VilBuilder() { return VilFamily::Builder("vil"); }
+VisionBuilder VilLsBuilder() { return VilLsFamily::Builder("vil_ls"); }
 
 }  // namespace longview::models

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "models/vil/pass.h"
@@ -20,8 +19,7 @@ struct VilForward {
   static constexpr auto Load = LoadVilWeights;
 
   static absl::Status CheckSize(const VilConfig& config, ImageSize size);
-  static absl::Status CheckDevice(const VilConfig& config, const std::string& origin,
-                                  const std::string& device);
+  static DeviceObstacle ObstacleOf(const VilConfig& config);
   static std::unique_ptr<Forward> MakePass(const VilContext& context,
                                            std::span<const VisionPicture> pictures, bool measure) {
     return std::make_unique<VilPass>(context, pictures, measure);

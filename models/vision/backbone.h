@@ -1,19 +1,19 @@
-// A family of image models as the lower part of another: its stage maps, no head.
+// A family of image models as it is described and built: a model of its own, or the lower part of
+// another, with its stage maps and no head.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/dense/compute.h"
+#include "models/device/placement.h"
 #include "models/directory/model_directory.h"
 #include "models/vision/family.h"
 
 namespace longview::models {
-
-class Device;
 
 // Where a backbone's tensors lie in a checkpoint that holds more.
 struct BackbonePlace {
@@ -21,24 +21,27 @@ struct BackbonePlace {
   std::vector<std::string> others;  // Patterns of tensors that are somebody else's.
 };
 
-// Facts of a backbone that would be built from this configuration, names and shapes.
-struct BackboneFacts {
+// Facts of what would be built from this configuration, names and shapes.
+struct BuiltFacts {
   VisionFacts facts;
   double parameters = 0;
 };
 
-// A family that serves as a backbone, by the name that config.json gives it ("backbone", else
-// model_type). The directory outlives what is returned. Families built so answer TakeMaps; they
-// have neither Embedding nor Logits.
-struct BackboneBuilder {
+// A family by the name that config.json gives it ("backbone", else model_type). `place`: of a
+// backbone's tensors; null: a model of its own. The directory outlives what is returned. Backbones
+// answer TakeMaps; they have neither Embedding nor Logits.
+struct VisionBuilder {
   std::string_view name;
-  absl::StatusOr<BackboneFacts> (*describe)(const ModelDirectory& directory,
-                                            const BackbonePlace& place);
+  absl::StatusOr<BuiltFacts> (*describe)(const ModelDirectory& directory,
+                                         const BackbonePlace* place);
+  // From the configuration alone.
+  absl::StatusOr<DeviceObstacle> (*obstacle)(const ModelDirectory& directory,
+                                             const BackbonePlace* place);
   // On a device, null: on the CPU. Of the options those of pictures count: the largest one is to
   // fit a device; RESOURCE_EXHAUSTED if a usual one does not. May throw DeviceError and what
-  // LibTorch throws; within the Device::Turn.
+  // LibTorch throws; within the Device::Turn. REQUIRES: no obstacle on a device.
   absl::StatusOr<std::unique_ptr<VisionFamily>> (*build)(const ModelDirectory& directory,
-                                                         const BackbonePlace& place,
+                                                         const BackbonePlace* place,
                                                          Compute compute,
                                                          std::unique_ptr<Device> device,
                                                          const LoadOptions& options);

@@ -1,64 +1,45 @@
 #include "models/vision/load.h"
 
-#include <string>
 #include <utility>
-#include <vector>
-
-#include "models/dense/compute_choice.h"
-#include "models/device/device_compute.h"
 
 namespace longview::models {
-namespace {
 
-absl::StatusOr<std::unique_ptr<Model>> Load(std::unique_ptr<Device> device,
-                                            ModelDirectory directory, const LoadOptions& options,
-                                            std::vector<std::string> notes, BuildVision build) {
-  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<PlacedVision> placed = BuildPlaced(*kept, options, std::move(device), build);
+absl::StatusOr<PlacedVision> BuildPlaced(std::unique_ptr<Device> device,
+                                         const ModelDirectory& directory,
+                                         const LoadOptions& options, const VisionBuilder& builder,
+                                         const BackbonePlace* place,
+                                         std::vector<std::string> notes) {
+  const absl::StatusOr<DeviceObstacle> obstacle = builder.obstacle(directory, place);
+  if (!obstacle.ok()) return obstacle.status();
+  absl::StatusOr<Placement> placed =
+      PlaceModel(std::move(device), *obstacle, directory, options, std::move(notes));
   if (!placed.ok()) return placed.status();
-  placed->notes.insert(placed->notes.end(), notes.begin(), notes.end());
-  return MakeVisionModel(std::move(kept), options, *std::move(placed));
-}
-
-}  // namespace
-
-absl::StatusOr<PlacedVision> BuildPlaced(const ModelDirectory& directory,
-                                         const LoadOptions& options, std::unique_ptr<Device> device,
-                                         BuildVision build) {
-  const auto choose = device != nullptr ? ChooseDeviceCompute : ChooseCompute;
-  absl::StatusOr<ComputeChoice> choice =
-      choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  PlacedVision placed;
-  placed.notes = std::move(choice->notes);
   absl::StatusOr<std::unique_ptr<VisionFamily>> family = absl::InternalError("not built");
-  if (device == nullptr) {
-    family = build(directory, choice->compute, nullptr);
-  } else {
-    placed.device = device->name();
-    const absl::Status status = GuardDevice(placed.device, [&] {
-      const Device::Turn turn(*device);
-      family = build(directory, choice->compute, std::move(device));
-    });
-    if (!status.ok()) return status;
-  }
-  if (!family.ok()) return family.status();
-  placed.family = *std::move(family);
-  return placed;
+  const absl::Status built = LoadInTurn(placed->name, placed->device.get(), [&] {
+    family = builder.build(directory, place, placed->compute, std::move(placed->device), options);
+    return family.status();
+  });
+  if (!built.ok()) return built;
+  return PlacedVision{*std::move(family), placed->name, std::move(placed->notes)};
 }
 
-absl::StatusOr<std::unique_ptr<Model>> LoadVisionOn(std::unique_ptr<Device> device,
+absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory,
+                                         const VisionBuilder& builder) {
+  const absl::StatusOr<BuiltFacts> found = builder.describe(directory, nullptr);
+  if (!found.ok()) return found.status();
+  return VisionInfo(directory, found->facts, found->parameters);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadVisionAt(std::unique_ptr<Device> device,
                                                     ModelDirectory directory,
-                                                    const LoadOptions& options, BuildVision build) {
-  return Load(std::move(device), std::move(directory), options, {}, build);
-}
-
-absl::StatusOr<std::unique_ptr<Model>> LoadVision(ModelDirectory directory,
-                                                  const LoadOptions& options, BuildVision build) {
-  std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  return Load(*std::move(device), std::move(directory), options, std::move(notes), build);
+                                                    const LoadOptions& options,
+                                                    const VisionBuilder& builder,
+                                                    std::vector<std::string> notes) {
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  absl::StatusOr<PlacedVision> placed =
+      BuildPlaced(std::move(device), *kept, options, builder, nullptr, std::move(notes));
+  if (!placed.ok()) return placed.status();
+  return MakeVisionModel(std::move(kept), options, *std::move(placed));
 }
 
 }  // namespace longview::models

@@ -1,34 +1,36 @@
-// Loading image models and backbones where options say: on the CPU, or with their stages on a
-// device.
+// Image models and backbones as the registry and detectors describe and load them: on the CPU, or
+// with their stages on a device.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "models/device/device.h"
+#include "models/vision/backbone.h"
 #include "models/vision/model.h"
 
 namespace longview::models {
 
-// Loads a family's configuration and weights, for the CPU without a device. The directory outlives
-// what is returned. May throw DeviceError and what LibTorch throws; within the device's Turn.
-using BuildVision = absl::FunctionRef<absl::StatusOr<std::unique_ptr<VisionFamily>>(
-    const ModelDirectory& directory, Compute compute, std::unique_ptr<Device> device)>;
-
 // The family on `device`, null: on the CPU, in the type that options and directory choose. What a
-// device throws becomes a status.
-absl::StatusOr<PlacedVision> BuildPlaced(const ModelDirectory& directory,
-                                         const LoadOptions& options, std::unique_ptr<Device> device,
-                                         BuildVision build);
+// device throws becomes a status. `notes` come first.
+absl::StatusOr<PlacedVision> BuildPlaced(std::unique_ptr<Device> device,
+                                         const ModelDirectory& directory,
+                                         const LoadOptions& options, const VisionBuilder& builder,
+                                         const BackbonePlace* place,
+                                         std::vector<std::string> notes);
 
-// The model there.
-absl::StatusOr<std::unique_ptr<Model>> LoadVisionOn(std::unique_ptr<Device> device,
+// For registry.h's `describe`. Errors are those of parsing, names, shapes and
+// preprocessor_config.json.
+absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory,
+                                         const VisionBuilder& builder);
+
+// The model as BuildPlaced.
+absl::StatusOr<std::unique_ptr<Model>> LoadVisionAt(std::unique_ptr<Device> device,
                                                     ModelDirectory directory,
-                                                    const LoadOptions& options, BuildVision build);
-
-// The model where `options` say, with a note where a device was asked for in vain (DeviceForModel).
-absl::StatusOr<std::unique_ptr<Model>> LoadVision(ModelDirectory directory,
-                                                  const LoadOptions& options, BuildVision build);
+                                                    const LoadOptions& options,
+                                                    const VisionBuilder& builder,
+                                                    std::vector<std::string> notes = {});
 
 }  // namespace longview::models

@@ -126,8 +126,8 @@ std::unique_ptr<Run> BeginTimedVision(const Model& model, std::span<const Item* 
   return static_cast<const VisionModel&>(model).BeginTimed(items, times);
 }
 
-absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory, const VisionFacts& facts,
-                                         double parameters) {
+absl::StatusOr<ModelInfo> VisionInfo(const ModelDirectory& directory, const VisionFacts& facts,
+                                     double parameters) {
   const auto pipeline = ReadPipeline(directory);
   if (!pipeline.ok()) return pipeline.status();
   ModelInfo info;
@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDire
   auto pipeline = ReadPipeline(*directory);
   if (!pipeline.ok()) return pipeline.status();
   absl::StatusOr<ModelInfo> info =
-      DescribeVision(*directory, placed.family->facts(), placed.family->parameters());
+      VisionInfo(*directory, placed.family->facts(), placed.family->parameters());
   if (!info.ok()) return info.status();
   info->device = std::move(placed.device);
   info->notes = std::move(placed.notes);

@@ -36,9 +36,8 @@ absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDire
 std::unique_ptr<Run> BeginTimedVision(const Model& model, std::span<const Item* const> items,
                                       EncoderTimes* times);
 
-// Describes the model that would be, for registry.h's `describe`. Errors are those of
-// preprocessor_config.json.
-absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory, const VisionFacts& facts,
-                                         double parameters);
+// Describes a model of these facts. Errors are those of preprocessor_config.json.
+absl::StatusOr<ModelInfo> VisionInfo(const ModelDirectory& directory, const VisionFacts& facts,
+                                     double parameters);
 
 }  // namespace longview::models

@@ -1,5 +1,5 @@
-// The frame of a family of image models in stages: what registry.h and detectors ask of it, on the
-// host and on devices. A family brings static members of a Forward:
+// The frame of a family of image models in stages: what a VisionBuilder gives, on the host and on
+// devices. A family brings static members of a Forward:
 //
 //   Config, Weights    Context derives from VisionContext of them
 //   Parse(json, common, origin, backbone)
@@ -7,7 +7,7 @@
 //                      `place`: of a backbone's tensors, else null; `compute` unset: names and
 //                      shapes alone; `store`: of the device that has the stages, null on the host
 //   CheckSize(config, size)
-//   CheckDevice(config, origin, device)    what a device of this name cannot run
+//   ObstacleOf(config)                     what devices cannot run
 //   MakePass(context, pictures, measure)   `measure`: only sizes are wanted
 //   MapsOf(config, picture)                a picture's maps by stage, without values
 //
@@ -29,7 +29,6 @@
 #include "models/parallel.h"
 #include "models/vision/backbone.h"
 #include "models/vision/device_room.h"
-#include "models/vision/load.h"
 #include "models/vision/pass_batch.h"
 
 namespace longview::models {
@@ -55,31 +54,16 @@ class StagedFamily final : public VisionFamily {
   using Config = typename Forward::Config;
   using Weights = typename Forward::Weights;
 
-  // The functions of registry.h. Errors are those of parsing and loading.
-  static absl::StatusOr<ModelInfo> Describe(const ModelDirectory& directory) {
-    const absl::StatusOr<BackboneFacts> found = Check(directory, nullptr);
-    if (!found.ok()) return found.status();
-    return DescribeVision(directory, found->facts, found->parameters);
+  static VisionBuilder Builder(std::string_view name) { return {name, Describe, Obstacle, Build}; }
+  // The functions of VisionBuilder. Errors are those of parsing and loading.
+  static absl::StatusOr<BuiltFacts> Describe(const ModelDirectory& directory,
+                                             const BackbonePlace* place);
+  static absl::StatusOr<DeviceObstacle> Obstacle(const ModelDirectory& directory,
+                                                 const BackbonePlace* place) {
+    const absl::StatusOr<Config> config = Read(directory, place);
+    if (!config.ok()) return config.status();
+    return Forward::ObstacleOf(*config);
   }
-  static absl::StatusOr<std::unique_ptr<Model>> LoadModel(ModelDirectory directory,
-                                                          const LoadOptions& options) {
-    return LoadVision(
-        std::move(directory), options,
-        [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> device) {
-          return Build(from, nullptr, compute, std::move(device), options);
-        });
-  }
-  static BackboneBuilder Backbone(std::string_view name) {
-    return {name,
-            [](const ModelDirectory& directory, const BackbonePlace& place) {
-              return Check(directory, &place);
-            },
-            [](const ModelDirectory& directory, const BackbonePlace& place, Compute compute,
-               std::unique_ptr<Device> device, const LoadOptions& options) {
-              return Build(directory, &place, compute, std::move(device), options);
-            }};
-  }
-  // As BackboneBuilder::build; `place`: of a backbone's tensors, else null.
   static absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
                                                              const BackbonePlace* place,
                                                              Compute compute,
@@ -152,8 +136,6 @@ class StagedFamily final : public VisionFamily {
     return Forward::Parse(directory.config, directory.common, directory.config_path,
                           place != nullptr);
   }
-  static absl::StatusOr<BackboneFacts> Check(const ModelDirectory& directory,
-                                             const BackbonePlace* place);
 
   // Kept by size.
   std::shared_ptr<const PictureNeed> NeedOf(ImageSize size) const {
@@ -180,14 +162,14 @@ class StagedFamily final : public VisionFamily {
 };
 
 template <class Forward>
-absl::StatusOr<BackboneFacts> StagedFamily<Forward>::Check(const ModelDirectory& directory,
+absl::StatusOr<BuiltFacts> StagedFamily<Forward>::Describe(const ModelDirectory& directory,
                                                            const BackbonePlace* place) {
   const absl::StatusOr<Config> config = Read(directory, place);
   if (!config.ok()) return config.status();
   const absl::StatusOr<Weights> weights =
       Forward::Load(*config, place, directory.checkpoint, directory.path, std::nullopt, nullptr);
   if (!weights.ok()) return weights.status();
-  return BackboneFacts{StagedFacts(*config), weights->parameters};
+  return BuiltFacts{StagedFacts(*config), weights->parameters};
 }
 
 template <class Forward>
@@ -216,8 +198,6 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
     return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), compute, nullptr,
                                           plan_bytes);
   }
-  absl::Status runs = Forward::CheckDevice(*config, directory.config_path, device->name());
-  if (!runs.ok()) return runs;
   DeviceStore store(compute);
   const auto load = [&](std::optional<Compute> type) {
     return Forward::Load(*config, place, directory.checkpoint, directory.path, type, &store);

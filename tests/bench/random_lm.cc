@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/bench/random_checkpoint.h"
+#include "tests/support/owning_lm.h"
 
 namespace longview::bench {
 namespace {
@@ -86,9 +87,9 @@ absl::StatusOr<std::unique_ptr<models::ForwardDecoder>> Load(
     const std::string& directory, models::Compute compute,
     const models::ForwardDecoder::Limits& limits, std::unique_ptr<models::Device> device) {
   return models::ForwardDecoder::Create(
-      std::make_unique<models::LsLm>(ReadConfig(directory),
-                                     OrDie(models::Checkpoint::Open(directory)), directory,
-                                     limits.max_tokens),
+      std::make_unique<models::OwningLm>(ReadConfig(directory),
+                                         OrDie(models::Checkpoint::Open(directory)), directory,
+                                         limits.max_tokens),
       directory, compute, limits, std::move(device));
 }
 

@@ -3,34 +3,34 @@
 #include <utility>
 
 #include "models/directory/architecture.h"
+#include "models/generation/decoder/cache_room.h"
 #include "models/generation/options/model_defaults.h"
+#include "models/generation/options/settings.h"
+#include "models/generation/passes/forward_decoder.h"
+#include "models/generation/passes/source_model.h"
 #include "models/text/tokenizer_codec.h"
 
 namespace longview::models {
+namespace {
 
-absl::StatusOr<GeneratorStart> StartGeneratorOn(const std::string& device, ComputeChoice choice,
-                                                const ModelDirectory& directory,
-                                                const LoadOptions& options, ModelInfo info) {
-  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(directory);
-  if (!defaults.ok()) return defaults.status();
-  GeneratorStart start;
-  start.compute = choice.compute;
-  GeneratorParts& parts = start.parts;
-  parts.info = std::move(info);
-  parts.info.notes = CompletionNotes(directory);
-  parts.info.notes.insert(parts.info.notes.end(), choice.notes.begin(), choice.notes.end());
-  parts.info.dtype = ComputeName(choice.compute);
-  parts.info.device = device;
-  start.room = RoomOf(options, parts.info.device);
-  parts.traits.defaults = *std::move(defaults);
-  parts.traits.bos = directory.common.bos_token_id;
-  parts.traits.eos = directory.common.eos_token_ids;
-  parts.traits.pad = directory.common.pad_token_id;
-  parts.truncate = directory.serving.truncate.value_or(false);
-  parts.warms_up = directory.serving.warmup;
-  return start;
+// The description of a family whose model may not be loaded.
+ModelInfo InfoOf(const ModelDirectory& directory, const GeneratorFamily& family) {
+  const TokenModel& model = *family.model;
+  ModelInfo info;
+  info.family = model.family();
+  info.architecture = directory.common.architecture;
+  const bool text =
+      family.text ? family.text->codec != nullptr : directory.bytes || directory.tokenizer;
+  if (const SourceModel* source = model.source()) {
+    FillEncoderDecoderInfo(model.vocab(), source->max_tokens(), source->granule(), text,
+                           source->rules().facts().global_attention, source->width(), info);
+  } else {
+    FillGeneratorInfo(model.vocab(), family.max_tokens, model.granule(), text, info);
+  }
+  return info;
 }
 
+// Makes the directory's tokenizer, if it has one, the generator's.
 void TakeTokenizer(ModelDirectory& directory, GeneratorParts& parts) {
   if (directory.bytes) parts.codec = std::move(directory.bytes->codec);
   if (!directory.tokenizer) return;
@@ -39,13 +39,71 @@ void TakeTokenizer(ModelDirectory& directory, GeneratorParts& parts) {
   parts.codec = std::move(codec);
 }
 
-absl::StatusOr<std::unique_ptr<Model>> FinishGenerator(GeneratorStart start,
-                                                       std::unique_ptr<Decoder> decoder,
-                                                       double parameters, double memory_bytes) {
-  start.parts.info.parameters = parameters;
-  start.parts.info.memory_bytes = memory_bytes;
-  start.parts.decoder = std::move(decoder);
-  return MakeGeneratorModel(std::move(start.parts));
+// All parts but the decoder and what it says of itself.
+absl::StatusOr<GeneratorParts> PartsOf(std::unique_ptr<ModelDirectory> directory,
+                                       GeneratorFamily& family, const Placement& place) {
+  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(*directory);
+  if (!defaults.ok()) return defaults.status();
+  GeneratorParts parts;
+  parts.info = InfoOf(*directory, family);
+  parts.info.notes = CompletionNotes(*directory);
+  parts.info.notes.insert(parts.info.notes.end(), place.notes.begin(), place.notes.end());
+  parts.info.dtype = ComputeName(place.compute);
+  parts.info.device = place.name;
+  parts.traits = std::move(family.traits);
+  parts.traits.defaults = MergeOptions(*std::move(defaults), parts.traits.defaults);
+  parts.truncate = directory->serving.truncate.value_or(false);
+  parts.warms_up = directory->serving.warmup;
+  if (family.text) {
+    parts.codec = std::move(family.text->codec);
+    parts.tokenizer = family.text->documents;
+  } else {
+    TakeTokenizer(*directory, parts);
+  }
+  parts.directory = std::move(directory);
+  return parts;
+}
+
+}  // namespace
+
+GeneratorFamily::GeneratorFamily(const ModelDirectory& directory) {
+  traits.bos = directory.common.bos_token_id;
+  traits.eos = directory.common.eos_token_ids;
+  traits.pad = directory.common.pad_token_id;
+}
+
+absl::StatusOr<ModelInfo> DescribeGenerator(const ModelDirectory& directory, MakeGenerator make) {
+  const absl::StatusOr<GeneratorFamily> family = make(directory);
+  if (!family.ok()) return family.status();
+  const absl::Status checked = family->model->Load(std::nullopt, nullptr);
+  if (!checked.ok()) return checked;
+  ModelInfo info = InfoOf(directory, *family);
+  info.parameters = family->model->parameters();
+  return info;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> LoadGeneratorAt(std::unique_ptr<Device> device,
+                                                       ModelDirectory directory,
+                                                       const LoadOptions& options,
+                                                       MakeGenerator make,
+                                                       std::vector<std::string> notes) {
+  auto kept = std::make_unique<ModelDirectory>(std::move(directory));
+  const std::string& origin = kept->path;
+  absl::StatusOr<GeneratorFamily> family = make(*kept);
+  if (!family.ok()) return family.status();
+  absl::StatusOr<Placement> place =
+      PlaceModel(std::move(device), family->obstacle, *kept, options, std::move(notes));
+  if (!place.ok()) return place.status();
+  absl::StatusOr<GeneratorParts> parts = PartsOf(std::move(kept), *family, *place);
+  if (!parts.ok()) return parts.status();
+  const ForwardDecoder::Limits limits = {family->max_tokens, RoomOf(options, place->name)};
+  auto decoder = ForwardDecoder::Create(std::move(family->model), origin, place->compute, limits,
+                                        std::move(place->device));
+  if (!decoder.ok()) return decoder.status();
+  parts->info.parameters = (*decoder)->model().parameters();
+  parts->info.memory_bytes = (*decoder)->memory_bytes();
+  parts->decoder = *std::move(decoder);
+  return MakeGeneratorModel(*std::move(parts));
 }
 
 }  // namespace longview::models

@@ -113,10 +113,10 @@ void GeneratorModel::Describe() {
   const bool text = front_.codec != nullptr;
   if (encodes()) {
     const EncoderStage& encoder = *parts_.decoder->encoder();
-    DescribeEncoderDecoder(front_.vocab, encoder.max_tokens(), granule(), text,
+    FillEncoderDecoderInfo(front_.vocab, encoder.max_tokens(), granule(), text,
                            encoder.rules().facts().global_attention, encoder.width(), parts_.info);
   } else {
-    DescribeGenerator(front_.vocab, front_.max_tokens, granule(), text, parts_.info);
+    FillGeneratorInfo(front_.vocab, front_.max_tokens, granule(), text, parts_.info);
   }
 }
 
@@ -181,7 +181,7 @@ absl::StatusOr<std::unique_ptr<Generation>> GeneratorModel::Start(const Item& ba
 
 }  // namespace
 
-void DescribeGenerator(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillGeneratorInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                        ModelInfo& info) {
   info.task = Task::kTextGeneration;
   info.tasks = {Task::kTextGeneration};
@@ -200,9 +200,9 @@ void DescribeGenerator(int vocab, int max_tokens, int prefill_granule, bool has_
   info.outputs.push_back({"logits", TensorType::kFp32, {1, -1, vocab}, false});
 }
 
-void DescribeEncoderDecoder(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                             bool global_attention, int width, ModelInfo& info) {
-  DescribeGenerator(vocab, max_tokens, prefill_granule, has_tokenizer, info);
+  FillGeneratorInfo(vocab, max_tokens, prefill_granule, has_tokenizer, info);
   info.task = Task::kText2TextGeneration;
   info.tasks = {Task::kText2TextGeneration};
   if (global_attention) {

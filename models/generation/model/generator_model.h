@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/directory/model_directory.h"
 #include "models/generation/decoder/decoder.h"
 #include "models/model.h"
 #include "models/text/text_codec.h"
@@ -42,6 +43,7 @@ struct GeneratorTraits {
 };
 
 struct GeneratorParts {
+  std::unique_ptr<const ModelDirectory> directory;  // Borrowed by the decoder; may be null.
   // Facts the family knows. Tasks, tensors, max_tokens, prefill_granule and has_tokenizer are
   // filled in here.
   ModelInfo info;
@@ -57,10 +59,10 @@ struct GeneratorParts {
 
 // Fills in the generator's part of `info`, for descriptions made without loading; the rest stays
 // as it is.
-void DescribeGenerator(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillGeneratorInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                        ModelInfo& info);
 // The same of one with an encoder; `max_tokens` of a document.
-void DescribeEncoderDecoder(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                             bool global_attention, int width, ModelInfo& info);
 
 // INVALID_ARGUMENT if the model's own defaults have a bad value.

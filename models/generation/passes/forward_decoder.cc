@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/cost/best_rates.h"
+#include "models/device/placement.h"
 #include "models/generation/passes/document_step.h"
 #include "models/generation/passes/host_token_pass.h"
 #include "models/layers/span_rows.h"
@@ -113,12 +114,10 @@ absl::StatusOr<std::unique_ptr<ForwardDecoder>> ForwardDecoder::Create(
     std::unique_ptr<TokenModel> model, const std::string& origin, Compute compute,
     const Limits& limits, std::unique_ptr<Device> device) {
   std::unique_ptr<ForwardDecoder> decoder;
-  absl::Status loaded;
-  const absl::Status guarded = GuardDevice(origin, [&] {
+  const absl::Status loaded = LoadInTurn(origin, device.get(), [&] {
     decoder.reset(new ForwardDecoder(std::move(model), compute, limits, std::move(device)));
-    loaded = decoder->Load(origin, limits.room);
+    return decoder->Load(origin, limits.room);
   });
-  if (!guarded.ok()) return guarded;
   if (!loaded.ok()) return loaded;
   return decoder;
 }
@@ -169,7 +168,6 @@ void ForwardDecoder::CountCosts(const kernels::CacheShape& shape) {
 absl::Status ForwardDecoder::LoadOnDevice(const std::string& origin,
                                           std::vector<kernels::CacheShape> caches,
                                           const CacheRoom& room) {
-  const Device::Turn turn(placement_->device());
   const auto load = [&](std::optional<Compute> compute, DeviceStore& store) {
     return model_->Load(compute, &store);
   };

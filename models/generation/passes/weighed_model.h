@@ -1,4 +1,4 @@
-// The part of a token model that holds its checkpoint and its weights.
+// The part of a token model that holds its configuration and its weights.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/directory/model_directory.h"
 #include "models/generation/passes/token_model.h"
 
 namespace longview::models {
@@ -19,14 +20,13 @@ class WeighedTokenModel : public TokenModel {
                                              const std::string& origin,
                                              std::optional<Compute> compute, DeviceStore* store);
 
-  WeighedTokenModel(Config config, Loader load, Checkpoint checkpoint, std::string origin)
-      : config_(std::move(config)),
-        load_(load),
-        checkpoint_(std::move(checkpoint)),
-        origin_(std::move(origin)) {}
+  // Borrows the directory.
+  WeighedTokenModel(Config config, Loader load, const ModelDirectory& directory)
+      : config_(std::move(config)), load_(load), directory_(directory) {}
 
   absl::Status Load(std::optional<Compute> compute, DeviceStore* store) final {
-    absl::StatusOr<Weights> weights = load_(config_, checkpoint_, origin_, compute, store);
+    absl::StatusOr<Weights> weights =
+        load_(config_, directory_.checkpoint, directory_.path, compute, store);
     if (weights.ok()) weights_ = *std::move(weights);
     return weights.status();
   }
@@ -39,8 +39,7 @@ class WeighedTokenModel : public TokenModel {
 
  private:
   const Loader load_;
-  const Checkpoint checkpoint_;
-  const std::string origin_;
+  const ModelDirectory& directory_;
 };
 
 }  // namespace longview::models

@@ -9,14 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "models/cst/lm_model.h"
 #include "tests/models/generation/placed_generator.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/longformer/edited_model.h"
 
 namespace longview::models {
 namespace {
 
-using Placed = PlacedGenerator<LoadCstLmAt>;
+using Placed = PlacedGenerator<MakeCstLm>;
 
 class DeviceCstLm : public ::testing::TestWithParam<std::string> {
  protected:
@@ -81,6 +80,14 @@ INSTANTIATE_TEST_SUITE_P(Cases, DeviceCstLm,
 
 TEST(DeviceCstLmLoad, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
   Placed::ExpectRefusalWithNeedAndLimit(GoldenCase("ar_L4_alpha3", "cst").directory());
+}
+
+TEST(DeviceCstLmLoad, AnOddWidthIsServedOnTheCpu) {
+  EditedModel edited{GoldenCase("ar_L4_alpha3", "cst")};
+  edited.Cut(32, 31);
+  edited.config["hidden_size"] = 31;
+  edited.config["num_attention_heads"] = 1;
+  Placed::ExpectTheCpu(edited.Write(), "width 31 must be even to run");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
   LoadOptions options;
   options.dtype = dtype;
   options.max_image_pixels = 512 * 512;  // The workspace holds no larger pictures.
-  return LoadDeviceDetector(*std::move(directory), options, std::move(device));
+  return LoadDetectorAt(std::move(device), *std::move(directory), options);
 }
 
 class DeviceDetectionTest : public testing::TestWithParam<std::string> {};

@@ -11,14 +11,15 @@
 
 #include "models/device/device.h"
 #include "models/directory/model_directory.h"
+#include "models/generation/families.h"
+#include "models/generation/model/generator_loading.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/generation/company.h"
 
 namespace longview::models {
 
-// `kLoadAt`: the family's LoadXAt.
-template <auto kLoadAt>
+template <MakeGenerator kMake>
 struct PlacedGenerator {
   // On `device`; null: on the host. With 16 MiB of cache.
   static absl::StatusOr<std::unique_ptr<Model>> Load(std::unique_ptr<Device> device,
@@ -29,7 +30,7 @@ struct PlacedGenerator {
     LoadOptions options;
     options.dtype = dtype;
     options.cache_bytes = 16 << 20;
-    return kLoadAt(std::move(device), *std::move(files), options, {});
+    return LoadGeneratorAt(std::move(device), *std::move(files), options, kMake);
   }
 
   // The same; null where the test failed because of it.
@@ -62,6 +63,15 @@ struct PlacedGenerator {
                    1e-4);
     }
     EXPECT_EQ(device->cache().used, 0);
+  }
+
+  // A model that devices cannot run, and why.
+  static void ExpectTheCpu(const std::string& directory, const std::string& obstacle) {
+    const std::unique_ptr<Model> model = OnTwin(directory);
+    ASSERT_NE(model, nullptr);
+    EXPECT_EQ(model->info().device, "cpu");
+    ASSERT_FALSE(model->info().notes.empty());
+    EXPECT_EQ(model->info().notes[0], "runs on the CPU: " + obstacle + " on host");
   }
 
   static void ExpectRefusalWithNeedAndLimit(const std::string& directory) {

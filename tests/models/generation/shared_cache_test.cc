@@ -7,27 +7,26 @@
 
 #include "kernels/cache/cache_memory.h"
 #include "models/directory/model_directory.h"
-#include "models/luna_decoder/model.h"
-#include "models/transformer_ls/model.h"
+#include "models/generation/families.h"
+#include "models/generation/model/generator_loading.h"
 #include "tests/models/generation/generator_driver.h"
 #include "tests/models/generation/golden.h"
 
 namespace longview::models {
 namespace {
 
-using LoadFamily = absl::StatusOr<std::unique_ptr<Model>> (*)(ModelDirectory, const LoadOptions&);
-
 struct Golden {
   std::string model;
-  LoadFamily load;
+  MakeGenerator make;
 };
-const Golden kLs = {"transformer_ls_lm/paper_dh32_r2_l16_w64/model", &LoadTransformerLs};
-const Golden kLuna = {"luna/causal_tied/model", &LoadLunaDecoder};
+const Golden kLs = {"transformer_ls_lm/paper_dh32_r2_l16_w64/model", MakeTransformerLs};
+const Golden kLuna = {"luna/causal_tied/model", MakeLunaDecoder};
 
 std::unique_ptr<Model> Load(const Golden& golden, const LoadOptions& options) {
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(GoldenFile(golden.model));
   EXPECT_TRUE(directory.ok()) << directory.status();
-  absl::StatusOr<std::unique_ptr<Model>> model = golden.load(*std::move(directory), options);
+  absl::StatusOr<std::unique_ptr<Model>> model =
+      LoadGeneratorAt(nullptr, *std::move(directory), options, golden.make);
   EXPECT_TRUE(model.ok()) << model.status();
   return model.ok() ? *std::move(model) : nullptr;
 }

@@ -8,14 +8,14 @@
 #include <utility>
 #include <vector>
 
-#include "models/led/model.h"
 #include "tests/models/generation/placed_generator.h"
 #include "tests/models/led/led_case.h"
+#include "tests/models/longformer/edited_model.h"
 
 namespace longview::models {
 namespace {
 
-using Placed = PlacedGenerator<LoadLedAt>;
+using Placed = PlacedGenerator<MakeLed>;
 
 const std::vector<std::string> kTensors = {"logits", "encoder_last_hidden_state"};
 
@@ -114,6 +114,14 @@ TEST(DeviceLedModel, ADroppedDocumentHarmsNobody) {
 
 TEST(DeviceLedModel, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
   Placed::ExpectRefusalWithNeedAndLimit(GoldenCase("generate", "led").directory());
+}
+
+TEST(DeviceLedModel, AnOddWidthIsServedOnTheCpu) {
+  EditedModel edited{GoldenCase("generate", "led")};
+  edited.Cut(32, 31);
+  edited.config["d_model"] = 31;
+  edited.config["encoder_attention_heads"] = edited.config["decoder_attention_heads"] = 1;
+  Placed::ExpectTheCpu(edited.Write(), "width 31 must be even to run");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "models/forward/forward_part.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
+#include "tests/models/longformer/edited_model.h"
 #include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {
@@ -81,7 +82,7 @@ const Case kCases[] = {
 // How far an answer may be from the CPU's in fp32.
 const std::pair<std::string, double> kBounds[] = {{"fp32", 2e-4}, {"bf16", 0.5}, {"fp16", 0.05}};
 
-class DeviceLongformerTest : public testing::TestWithParam<Case> {};
+class DeviceLongformerTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
   const GoldenCase golden(GetParam().name);
@@ -105,7 +106,7 @@ TEST_P(DeviceLongformerTest, AnswersAreTheCpusAloneAndTogether) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, DeviceLongformerTest, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Cases, DeviceLongformerTest, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
 // A directory that names fp16 is computed in it.
@@ -120,6 +121,22 @@ TEST(DeviceLongformerTypeTest, AutoIsWhatTheDirectoryNames) {
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ((*model)->info().dtype, dtype);
   }
+}
+
+// Beside the device that was asked for, in the CPU's type.
+TEST(DeviceLongformerTypeTest, AnOddWidthIsServedOnTheCpu) {
+  EditedModel edited{GoldenCase("masked_lm")};
+  edited.Cut(32, 31);
+  edited.config["hidden_size"] = 31;
+  edited.config["num_attention_heads"] = 1;
+  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(edited.Write());
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  const auto model = LoadEncoderAt(Device::OnHost(HostTwin()), *std::move(directory),
+                                   OptionsOf("auto"), MakeLongformer);
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->info().device, "cpu");
+  ASSERT_FALSE((*model)->info().notes.empty());
+  EXPECT_EQ((*model)->info().notes[0], "runs on the CPU: width 31 must be even to run on host");
 }
 
 // Admission.

@@ -14,6 +14,14 @@ EditedModel::EditedModel(const GoldenCase& golden)
   }
 }
 
+void EditedModel::Cut(int64_t from, int64_t to) {
+  for (auto& [name, tensor] : tensors) {
+    int64_t values = 1;
+    for (int64_t& side : tensor.shape) values *= side = side == from ? to : side;
+    tensor.values.resize(static_cast<size_t>(values));
+  }
+}
+
 const std::string& EditedModel::Write() const {
   nlohmann::json header = nlohmann::json::object();
   std::string data;

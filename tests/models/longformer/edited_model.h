@@ -1,6 +1,7 @@
 // A copy of a fixture's model with changed configuration or weights.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,6 +27,8 @@ class EditedModel {
   nlohmann::json config;
   std::map<std::string, EditedTensor> tensors;
 
+  // Makes every side of `from` entries one of `to`, by leaving values out.
+  void Cut(int64_t from, int64_t to);
   // Writes the directory; its path.
   const std::string& Write() const;
   // And loads it.

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "models/longformer_lm/model.h"
 #include "tests/models/generation/placed_generator.h"
 #include "tests/models/longformer_lm/causal_model.h"
 #include "tests/models/longformer_lm/naive_longformer.h"
@@ -15,7 +14,7 @@
 namespace longview::models {
 namespace {
 
-using Placed = PlacedGenerator<LoadLongformerLmAt>;
+using Placed = PlacedGenerator<MakeLongformerLm>;
 
 class DeviceLongformerLm : public ::testing::TestWithParam<size_t> {
  protected:
@@ -74,6 +73,14 @@ INSTANTIATE_TEST_SUITE_P(Patterns, DeviceLongformerLm, ::testing::Range<size_t>(
 
 TEST(DeviceLongformerLmLoad, WhatDoesNotFitIsRefusedWithNeedAndLimit) {
   Placed::ExpectRefusalWithNeedAndLimit(CausalModel().Write());
+}
+
+TEST(DeviceLongformerLmLoad, AnOddWidthIsServedOnTheCpu) {
+  CausalModel edited;
+  edited.Cut(32, 31);
+  edited.config["hidden_size"] = 31;
+  edited.config["num_attention_heads"] = 1;
+  Placed::ExpectTheCpu(edited.Write(), "width 31 must be even to run");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The autoregressive Longformer by its definition (models/longformer_lm/model.h): double loops over
-// tokens, heads and distances, in double precision.
+// The autoregressive Longformer by its definition (models/longformer_lm/model.cc): double loops
+// over tokens, heads and distances, in double precision.
 #pragma once
 
 #include <cstdint>

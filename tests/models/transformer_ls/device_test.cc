@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "kernels/cuda/span/launch_shape.h"
+#include "models/generation/families.h"
+#include "models/generation/model/generator_loading.h"
 #include "models/generation/sampling/sampler.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls/pass.h"
@@ -259,8 +261,8 @@ LoadOptions OptionsOf(double cache_bytes) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModelOn(std::unique_ptr<Device> device,
                                                    const std::string& directory) {
-  return LoadTransformerLsAt(std::move(device), OrDie(OpenModelDirectory(directory)),
-                             OptionsOf(16 << 20));
+  return LoadGeneratorAt(std::move(device), OrDie(OpenModelDirectory(directory)),
+                         OptionsOf(16 << 20), MakeTransformerLs);
 }
 
 std::vector<Piece> Generate(Model& model, const Request& request) {
@@ -404,7 +406,8 @@ TEST(DeviceLsPass, NoPassWithinTheLimitsNeedsMoreThanTheMost) {
     config.memory = pattern.memory;
     config.zero_memory = pattern.zero_memory;
     const LsLmWeights weights = SizesOf(config);
-    const LsLm model(config, OrDie(Checkpoint::Open(SmallDirectory())), "test", 0);
+    const Checkpoint checkpoint = OrDie(Checkpoint::Open(SmallDirectory()));
+    const LsLm model(config, checkpoint, "test", 0);
     LsContext context;
     context.config = &config;
     context.weights = &weights;

@@ -8,6 +8,7 @@
 #include "models/generation/passes/forward_decoder.h"
 #include "models/transformer_ls/model.h"
 #include "tests/models/generation/decoder_case.h"
+#include "tests/support/owning_lm.h"
 
 namespace longview::models {
 
@@ -22,7 +23,7 @@ inline absl::StatusOr<std::unique_ptr<ForwardDecoder>> LoadLs(
   ModelDirectory files = OrDie(OpenModelDirectory(directory));
   const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
   return ForwardDecoder::Create(
-      std::make_unique<LsLm>(config, std::move(files.checkpoint), directory, limits.max_tokens),
+      std::make_unique<OwningLm>(config, std::move(files.checkpoint), directory, limits.max_tokens),
       directory, compute, limits, std::move(device));
 }
 

@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "models/config/json_reader.h"
-#include "models/cvt_ls/family.h"
 #include "models/device/device_admission.h"
 #include "models/directory/model_directory.h"
 #include "models/vil/family.h"
+#include "models/vision/families.h"
 #include "models/vision/load.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
@@ -36,14 +36,11 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
   LoadOptions options;
   options.dtype = dtype;
   options.max_image_pixels = most_pixels;
-  return LoadVisionOn(std::move(device), *std::move(directory), options,
-                      [&](const ModelDirectory& from, Compute compute, std::unique_ptr<Device> on) {
-                        const std::string& type = from.common.model_type;
-                        const auto build = type == "vil"      ? VilFamily::Build
-                                           : type == "vil_ls" ? VilLsFamily::Build
-                                                              : CvtFamily::Build;
-                        return build(from, nullptr, compute, std::move(on), options);
-                      });
+  const std::string& type = directory->common.model_type;
+  const VisionBuilder builder = type == "vil"      ? VilBuilder()
+                                : type == "vil_ls" ? VilLsBuilder()
+                                                   : CvtLsBuilder();
+  return LoadVisionAt(std::move(device), *std::move(directory), options, builder);
 }
 
 // Where bits are compared, too: on all places that would take minutes.

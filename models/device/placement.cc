@@ -1,0 +1,54 @@
+#include "models/device/placement.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "models/dense/compute_choice.h"
+#include "models/device/device_compute.h"
+
+namespace longview::models {
+
+DeviceObstacle OddWidth(std::string_view what, int64_t width) {
+  if (width % 2 == 0) return std::nullopt;
+  return absl::StrCat(std::string(what), width, " must be even to run");
+}
+
+DeviceObstacle AboveLimit(std::string_view what, int64_t value, int64_t most,
+                          std::string_view limit) {
+  if (value <= most) return std::nullopt;
+  return absl::StrCat(std::string(what), value, " is above ", most, ", the most ",
+                      std::string(limit));
+}
+
+absl::StatusOr<Placement> PlaceModel(std::unique_ptr<Device> device, const DeviceObstacle& obstacle,
+                                     const ModelDirectory& directory, const LoadOptions& options,
+                                     std::vector<std::string> notes) {
+  if (device != nullptr && obstacle) {
+    notes.push_back(absl::StrCat("runs on the CPU: ", *obstacle, " on ", device->name()));
+    device.reset();
+  }
+  const auto choose = device == nullptr ? ChooseCompute : ChooseDeviceCompute;
+  const absl::StatusOr<ComputeChoice> choice =
+      choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
+  if (!choice.ok()) return choice.status();
+  notes.insert(notes.end(), choice->notes.begin(), choice->notes.end());
+  Placement placement;
+  if (device != nullptr) placement.name = device->name();
+  placement.device = std::move(device);
+  placement.compute = choice->compute;
+  placement.notes = std::move(notes);
+  return placement;
+}
+
+absl::Status LoadInTurn(const std::string& what, const Device* device,
+                        absl::FunctionRef<absl::Status()> load) {
+  absl::Status loaded;
+  absl::Status guarded = GuardDevice(what, [&] {
+    std::optional<Device::Turn> turn;
+    if (device != nullptr) turn.emplace(*device);
+    loaded = load();
+  });
+  return guarded.ok() ? loaded : guarded;
+}
+
+}  // namespace longview::models

@@ -1,0 +1,49 @@
+// Where a model is loaded and in which type it computes: one decision for all families.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "models/dense/compute.h"
+#include "models/device/device.h"
+#include "models/directory/model_directory.h"
+#include "models/model.h"
+
+namespace longview::models {
+
+// A property of a model that devices cannot run, with their limit: "width 37 must be even to run";
+// the name of a device completes it. Unset: there is none.
+using DeviceObstacle = std::optional<std::string>;
+
+// Rows of 16-bit numbers are copied word by word. `what`: how the configuration says it, "width ".
+DeviceObstacle OddWidth(std::string_view what, int64_t width);
+// `limit`: "random features".
+DeviceObstacle AboveLimit(std::string_view what, int64_t value, int64_t most,
+                          std::string_view limit);
+
+struct Placement {
+  std::unique_ptr<Device> device;  // Null: the CPU.
+  std::string name = "cpu";        // The device's.
+  Compute compute = Compute::kFp32;
+  std::vector<std::string> notes;  // Wishes that were not met, for ModelInfo.
+};
+
+// A model of this directory on `device`, null: on the CPU, in the type that options and directory
+// choose for it. Behind an obstacle that is the CPU, with a note. `notes` come first.
+// INVALID_ARGUMENT for a dtype that is not served there.
+absl::StatusOr<Placement> PlaceModel(std::unique_ptr<Device> device, const DeviceObstacle& obstacle,
+                                     const ModelDirectory& directory, const LoadOptions& options,
+                                     std::vector<std::string> notes);
+
+// Runs `load`, in the Turn of `device` unless null; what it throws is a status as GuardDevice's.
+absl::Status LoadInTurn(const std::string& what, const Device* device,
+                        absl::FunctionRef<absl::Status()> load);
+
+}  // namespace longview::models

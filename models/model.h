@@ -25,6 +25,7 @@ class CacheMemory;
 namespace longview::models {
 
 class SharedText;  // tokenizing.h
+struct RunTimes;   // cost/stopwatch.h
 
 // Element types of host tensors; names as in the Open Inference Protocol.
 enum class TensorType { kFp32, kInt64, kInt32, kBool, kBytes };
@@ -427,8 +428,12 @@ class Model {
   // The cost of a document of `tokens` tokens, without a document.
   virtual absl::StatusOr<Cost> EstimateTokens(int tokens) const = 0;
 
-  // REQUIRES: items are this model's and outlive the run.
-  virtual std::unique_ptr<Run> Begin(std::span<const Item* const> items) const = 0;
+  // Adds its seconds by part to `times`, unless null: on a device, each part is then waited for.
+  // REQUIRES: items are this model's; they and `times` outlive the run.
+  virtual std::unique_ptr<Run> Begin(std::span<const Item* const> items, RunTimes* times) const = 0;
+  std::unique_ptr<Run> Begin(std::span<const Item* const> items) const {
+    return Begin(items, nullptr);
+  }
 
   // Runs a few shapes, sets the constants of Cost::seconds; of several calls the best ones count.
   // Before serving, on the executor thread (or any thread while nothing else runs).

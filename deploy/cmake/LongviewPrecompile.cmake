@@ -11,6 +11,7 @@
 function(longview_add_precompiled kind)
   set(holder longview_precompiled_${kind})
   add_library(${holder} OBJECT ${CMAKE_SOURCE_DIR}/deploy/cmake/precompiled/holder.cc)
+  target_include_directories(${holder} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${holder} PRIVATE ${ARGN})
   target_precompile_headers(${holder} PRIVATE ${CMAKE_SOURCE_DIR}/deploy/cmake/precompiled/${kind}.h)
 endfunction()

@@ -27,7 +27,7 @@ class BestRates {
   bool empty() const { return !rates_; }
 
   // One moment: a run of `work` took `times`; a run of `brief` took `brief_seconds` in all.
-  void Add(const EncoderWork& work, const EncoderTimes& times, const EncoderWork& brief,
+  void Add(const EncoderWork& work, const RunTimes& times, const EncoderWork& brief,
            double brief_seconds) {
     EncoderRates moment;
     moment.fixed_seconds = 0;

@@ -13,11 +13,18 @@ inline double ComputeClock() {
   return std::chrono::duration<double>(now).count() - PausedSeconds();
 }
 
-// By what limits the work.
-struct EncoderTimes {
+// Seconds of a run by what limits the work, and of a detector's run by its stages besides.
+struct RunTimes {
   double linears = 0;
   double attention = 0;
   double rest = 0;
+
+  double prepare = 0;   // Normalising pictures.
+  double backbone = 0;  // With its maps.
+  double head = 0;      // Pyramid, towers, regions, masks, choosing among candidates.
+  double choose =
+      0;  // Candidates and suppression alone: part of `head`, in none of the first three.
+  double finish = 0;  // Back to the given picture: clipping, tiles, masks as runs.
 };
 
 // Adds the seconds it lives to *sum by the ComputeClock, unless null. For one thread.

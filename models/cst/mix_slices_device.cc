@@ -8,7 +8,7 @@ void MixSlices::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   float* const between = scratch.Take<float>(slices.count * mixer.hidden() * from.width);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     const kernels::cuda::MixSlices args = {from.data,
                                            slices.visible,
                                            slices.data,

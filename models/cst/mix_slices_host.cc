@@ -60,7 +60,7 @@ void MixSlices::OnHost(HostBackend& host) const {
   Carver scratch = host.Scratch();
   float* const mixed = scratch.Take<float>(MixedFloats(mixer, from.width) * threads);
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   const float* zeros = host.Zeros(mixer.hidden() * from.width);
   kernels::RunOnThreads(host.pool(), [&](int thread) {
     float* own = mixed + MixedFloats(mixer, from.width) * thread;

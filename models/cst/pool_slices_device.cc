@@ -5,7 +5,7 @@ namespace longview::models::ops {
 
 void PoolSlices::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     const kernels::cuda::PoolSlices args = {from.data,
                                             slices.visible,
                                             slices.data,
@@ -20,7 +20,7 @@ void PoolSlices::OnDevice(DeviceBackend& device) const {
 
 void PoolParts::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     const kernels::cuda::PoolParts args = {from.data,
                                            parts.data,
                                            static_cast<int32_t>(parts.count),

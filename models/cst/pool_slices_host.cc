@@ -38,7 +38,7 @@ void PoolSlices::OnHost(HostBackend& host) const {
   Carver scratch = host.Scratch();
   float* const pooled = narrows ? scratch.Take<float>(out.count * out.width) : out.floats();
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   std::vector<kernels::SlicePiece> pieces;
   for (int64_t s = 0; s < slices.count; ++s) {
     const kernels::SliceRows& slice = slices.data[s];
@@ -52,7 +52,7 @@ void PoolSlices::OnHost(HostBackend& host) const {
 
 void PoolParts::OnHost(HostBackend& host) const {
   if (!host.Runs()) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   std::vector<kernels::SlicePiece> pieces;
   for (int64_t i = 0; i < parts.count; ++i) {
     const kernels::SlicePart& part = parts.data[i];

@@ -52,7 +52,7 @@ void Convolve::OnDevice(DeviceBackend& device) const {
   std::byte* const gathered = take(out.count, pointwise.in);
   std::byte* const made = take(widens ? out.count : 0, pointwise.out);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     const kernels::cuda::DepthwiseRows rows = {from.data,
                                                maps.taps,
                                                layer.taps.device(),

@@ -33,12 +33,6 @@ struct FoundBox {
   std::vector<float> mask;
 };
 
-// Seconds by part, for calibration and benchmarks.
-struct HeadTimes {
-  EncoderTimes parts;
-  double choose = 0;  // Candidates, suppression: what follows the network. Not in `parts`.
-};
-
 // One thread uses it; it computes on all. May throw what LibTorch and the allocator throw.
 class HeadRun {
  public:
@@ -58,7 +52,7 @@ class DetectorHead {
   virtual size_t ScratchBytes(ImageSize padded, int detections, bool masks) const = 0;
   // REQUIRES: what `input` points to, scratch and this outlive the run; `times` may be null.
   virtual std::unique_ptr<HeadRun> Begin(const DetectorInput& input, std::byte* scratch,
-                                         HeadTimes* times) const = 0;
+                                         RunTimes* times) const = 0;
   virtual EncoderWork WorkOf(ImageSize padded, int detections, bool masks) const = 0;
 };
 

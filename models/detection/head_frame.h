@@ -35,12 +35,12 @@ class PyramidHeadRun : public HeadRun {
 
  protected:
   PyramidHeadRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
-                 const Buffers& buffers, HeadTimes* times)
+                 const Buffers& buffers, RunTimes* times)
       : config_(parts.config),
         input_(input),
         layout_(std::move(layout)),
         buffers_(buffers),
-        panels_{parts.context.pool, buffers.panel, times ? &times->parts : nullptr},
+        panels_{parts.context.pool, buffers.panel, times},
         choosing_(times ? &times->choose : nullptr),
         pyramid_(config_, parts.weights.pyramid, layout_, input_.maps, buffers_.pyramid, panels_) {}
 
@@ -68,7 +68,7 @@ class FramedHead final : public DetectorHead {
   }
 
   std::unique_ptr<HeadRun> Begin(const DetectorInput& input, std::byte* scratch,
-                                 HeadTimes* times) const override {
+                                 RunTimes* times) const override {
     PyramidLayout layout = LayOutPyramid(parts_.config, input.padded);
     Carver carver(scratch);
     const auto buffers = Run::Carve(parts_, layout, input.masks, carver);

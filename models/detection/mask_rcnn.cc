@@ -95,7 +95,7 @@ struct MaskRcnnBuffers {
 class MaskRcnnRun final : public PyramidHeadRun<MaskRcnnBuffers> {
  public:
   MaskRcnnRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
-              const MaskRcnnBuffers& buffers, HeadTimes* times)
+              const MaskRcnnBuffers& buffers, RunTimes* times)
       : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
         weights_(parts.weights.mask_rcnn),
         reader_(config_, layout_, buffers_.pyramid.levels, parts.context.compute) {}

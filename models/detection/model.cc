@@ -146,10 +146,7 @@ class DetectorModel final : public Model {
     return absl::InvalidArgumentError("num_tokens: an image model is asked by width and height");
   }
 
-  std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
-    return BeginTimed(items, nullptr);
-  }
-  std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, DetectionTimes* times) const {
+  std::unique_ptr<Run> Begin(std::span<const Item* const> items, RunTimes* times) const override {
     return std::make_unique<DetectionRun>(parts_, items, scratch_,
                                           info_.device == "cpu" ? &teams_ : nullptr, times);
   }
@@ -187,14 +184,12 @@ absl::Status DetectorModel::WarmUp() {
   const absl::StatusOr<std::unique_ptr<DetectionItem>> item = PrepareDetection(front_, request);
   if (!item.ok()) return item.status();
   const EncoderWork work = DetectionWork(parts_, **item);
-  const auto time = [&](EncoderTimes* sums) -> absl::StatusOr<double> {
-    DetectionTimes times;
+  const auto time = [&](RunTimes* times) -> absl::StatusOr<double> {
     const Item* const items[] = {item->get()};
     const double start = ComputeClock();
-    DetectionRun run(parts_, items, scratch_, nullptr, &times);
+    DetectionRun run(parts_, items, scratch_, nullptr, times);
     RunToEnd(run);
     if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
-    *sums = times.work.parts;
     return ComputeClock() - start;
   };
   const absl::StatusOr<EncoderRates> rates = Calibrate({work, time}, nullptr, best_);
@@ -203,11 +198,6 @@ absl::Status DetectorModel::WarmUp() {
 }
 
 }  // namespace
-
-std::unique_ptr<Run> BeginTimedDetection(const Model& model, std::span<const Item* const> items,
-                                         DetectionTimes& times) {
-  return static_cast<const DetectorModel&>(model).BeginTimed(items, &times);
-}
 
 absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
   const absl::StatusOr<VisionBuilder> builder = FindBackbone(directory);

@@ -22,8 +22,4 @@ absl::StatusOr<std::unique_ptr<Model>> LoadDetectorAt(std::unique_ptr<Device> de
                                                       const LoadOptions& options,
                                                       std::vector<std::string> notes = {});
 
-// Model::Begin for benchmarks: adds to `times`. REQUIRES: LoadDetectorAt made the model.
-std::unique_ptr<Run> BeginTimedDetection(const Model& model, std::span<const Item* const> items,
-                                         DetectionTimes& times);
-
 }  // namespace longview::models

@@ -33,7 +33,7 @@ float Sigmoid(float x) { return 1.0f / (1.0f + std::exp(-x)); }
 class RetinaNetRun final : public PyramidHeadRun<RetinaNetBuffers> {
  public:
   RetinaNetRun(const HeadParts& parts, const DetectorInput& input, PyramidLayout layout,
-               const RetinaNetBuffers& buffers, HeadTimes* times)
+               const RetinaNetBuffers& buffers, RunTimes* times)
       : PyramidHeadRun(parts, input, std::move(layout), buffers, times),
         weights_(parts.weights.retinanet),
         kernels_(ChooseRowKernels(parts.context.compute)),

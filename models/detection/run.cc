@@ -50,7 +50,7 @@ HostTensor TensorOf(const std::string& name, const FeatureMap& map) {
 }  // namespace
 
 DetectionRun::DetectionRun(const DetectorParts& parts, std::span<const Item* const> items,
-                           ScratchKeeper& scratch, TeamChoice* teams, DetectionTimes* times)
+                           ScratchKeeper& scratch, TeamChoice* teams, RunTimes* times)
     : parts_(parts),
       scratch_(scratch),
       times_(times),
@@ -122,7 +122,7 @@ void DetectionRun::BeginPiece() {
     pixels = &values_;
   }
   const VisionInput input = {pixels, stages_};
-  batch_ = parts_.backbone->Begin({&input, 1}, scratch_, times_ ? &times_->work.parts : nullptr);
+  batch_ = parts_.backbone->Begin({&input, 1}, scratch_, times_);
 }
 
 void DetectionRun::EndBackbone() {
@@ -156,7 +156,7 @@ void DetectionRun::BeginHead() {
   input.masks = item().masks;
   loan_ = std::make_unique<ScratchLoan>(
       scratch_, parts_.head->ScratchBytes(input.padded, input.detections, input.masks));
-  head_ = parts_.head->Begin(input, loan_->data(), times_ ? &times_->work : nullptr);
+  head_ = parts_.head->Begin(input, loan_->data(), times_);
 }
 
 void DetectionRun::EndPiece() {

@@ -26,21 +26,12 @@ struct DetectorParts {
   const ImagePipeline* pipeline = nullptr;  // Null: pixel values only.
 };
 
-// Seconds by part, for benchmarks; `work` is of the backbone and the head.
-struct DetectionTimes {
-  HeadTimes work;
-  double prepare = 0;   // Normalising.
-  double backbone = 0;  // With its maps.
-  double head = 0;      // Pyramid, towers, regions, masks, choosing among candidates.
-  double finish = 0;    // Back to the given picture: clipping, tiles, masks as runs.
-};
-
 // Used by one executor thread. Failures of LibTorch surface in Take.
 class DetectionRun final : public Run {
  public:
   // Borrowed arguments outlive the run; `teams` and `times` may be null.
   DetectionRun(const DetectorParts& parts, std::span<const Item* const> items,
-               ScratchKeeper& scratch, TeamChoice* teams, DetectionTimes* times = nullptr);
+               ScratchKeeper& scratch, TeamChoice* teams, RunTimes* times = nullptr);
 
   bool Advance() override;
   void Drop(int i) override {
@@ -62,7 +53,7 @@ class DetectionRun final : public Run {
 
   const DetectorParts parts_;
   ScratchKeeper& scratch_;
-  DetectionTimes* const times_;
+  RunTimes* const times_;
   TeamTurn turn_;
   std::vector<const DetectionItem*> items_;
   std::vector<bool> dropped_;

@@ -16,7 +16,7 @@ void DeviceResults::Add(const void* from_device, size_t bytes) {
 }
 
 DeviceRun::DeviceRun(const Device& device, DeviceWorkspace& workspace, DeviceItems& items,
-                     EncoderTimes* times)
+                     RunTimes* times)
     : device_(device),
       workspace_(workspace),
       items_(items),
@@ -105,7 +105,7 @@ bool DeviceRun::Advance() {
   const Device::Turn turn(device_);
   if (!current_) {
     bool begun = false;
-    timer_.Run(&EncoderTimes::rest, [&] {
+    timer_.Run(&RunTimes::rest, [&] {
       if (!next_) StageNext();
       begun = BeginPart();
     });
@@ -116,7 +116,7 @@ bool DeviceRun::Advance() {
   }
   current_->part->RunLayer(layer_, timer_);
   // The device has work now.
-  if (layer_ == 0) timer_.Run(&EncoderTimes::rest, [&] { StageNext(); });
+  if (layer_ == 0) timer_.Run(&RunTimes::rest, [&] { StageNext(); });
   if (++layer_ < current_->part->layers()) return true;
   EndPart();
   if (next_) return true;

@@ -24,11 +24,11 @@ namespace longview::models {
 class DeviceTimer {
  public:
   // `times` is added to, unless null.
-  DeviceTimer(const Device& device, EncoderTimes* times) : device_(device), times_(times) {}
+  DeviceTimer(const Device& device, RunTimes* times) : device_(device), times_(times) {}
 
   // Runs `body`, which hands work to the device's stream.
   template <typename Body>
-  void Run(double EncoderTimes::*sum, Body&& body) const {
+  void Run(double RunTimes::*sum, Body&& body) const {
     if (times_ == nullptr) return body();
     const Stopwatch watch(&(times_->*sum));
     body();
@@ -37,7 +37,7 @@ class DeviceTimer {
 
  private:
   const Device& device_;
-  EncoderTimes* const times_;
+  RunTimes* const times_;
 };
 
 // Results of a part: copies to pinned memory, one behind the other without gaps.
@@ -97,8 +97,7 @@ class DeviceItems {
 class DeviceRun {
  public:
   // REQUIRES: everything borrowed outlives the run. `times` is added to, unless null.
-  DeviceRun(const Device& device, DeviceWorkspace& workspace, DeviceItems& items,
-            EncoderTimes* times);
+  DeviceRun(const Device& device, DeviceWorkspace& workspace, DeviceItems& items, RunTimes* times);
   // Waits for what was handed over.
   ~DeviceRun();
   DeviceRun(const DeviceRun&) = delete;

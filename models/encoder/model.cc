@@ -131,12 +131,9 @@ class EncoderModel final : public Model, public Tokenizing {
                                          bool skip_special) const override {
     return listing().Detokenize(ids, skip_special);
   }
-  std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
-    return BeginTimed(items, nullptr);
-  }
   absl::Status WarmUp() override;
 
-  std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
+  std::unique_ptr<Run> Begin(std::span<const Item* const> items, RunTimes* times) const override {
     const EncoderBackEnd back = {front_.tokenizer, &sentence_, &pool_};
     return std::make_unique<EncoderTaskRun>(*encoder_, back, items, scratch_,
                                             info_.device == "cpu" ? &teams_ : nullptr, times);
@@ -149,7 +146,7 @@ class EncoderModel final : public Model, public Tokenizing {
   Cost CostOf(const EncoderItem& item) const;
   // A typical document of the task: random-free ids, the task's defaults.
   absl::StatusOr<std::unique_ptr<EncoderItem>> MakeItem(int tokens) const;
-  absl::StatusOr<double> Time(const EncoderItem& item, EncoderTimes* times) const;
+  absl::StatusOr<double> Time(const EncoderItem& item, RunTimes* times) const;
 
   const std::unique_ptr<const ModelDirectory> directory_;
   const std::unique_ptr<const PlacedEncoder> encoder_;
@@ -219,10 +216,10 @@ absl::StatusOr<Cost> EncoderModel::EstimateTokens(int tokens) const {
   return CostOf(**item);
 }
 
-absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, EncoderTimes* times) const {
+absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, RunTimes* times) const {
   const Item* const items[] = {&item};
   const double start = ComputeClock();
-  const std::unique_ptr<Run> run = BeginTimed(items, times);
+  const std::unique_ptr<Run> run = Begin(items, times);
   RunToEnd(*run);
   if (absl::Status status = run->Take(0).status(); !status.ok()) return status;
   return ComputeClock() - start;
@@ -236,8 +233,8 @@ absl::Status EncoderModel::WarmUp() {
   if (!item.ok()) return item.status();
   const auto brief = MakeItem(std::min(front_.max_tokens, kShort));
   if (!brief.ok()) return brief.status();
-  const auto time_long = [&](EncoderTimes* times) { return Time(**item, times); };
-  const auto time_short = [&](EncoderTimes* times) { return Time(**brief, times); };
+  const auto time_long = [&](RunTimes* times) { return Time(**item, times); };
+  const auto time_short = [&](RunTimes* times) { return Time(**brief, times); };
   const SampleRun large = {Count(**item).work, time_long};
   const SampleRun small = {Count(**brief).work, time_short};
   const absl::StatusOr<EncoderRates> rates = Calibrate(large, &small, best_);
@@ -323,11 +320,6 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
   if (!sentence.ok()) return sentence.status();
   return std::make_unique<EncoderModel>(place->name, std::move(kept), *std::move(placed),
                                         *std::move(sentence), place->notes);
-}
-
-std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,
-                                EncoderTimes* times) {
-  return static_cast<const EncoderModel&>(model).BeginTimed(items, times);
 }
 
 }  // namespace longview::models

@@ -51,9 +51,4 @@ auto ReadTextConfig(const ModelDirectory& directory) {
   return config;
 }
 
-// A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
-// LoadEncoderAt.
-std::unique_ptr<Run> BeginTimed(const Model& model, std::span<const Item* const> items,
-                                EncoderTimes* times);
-
 }  // namespace longview::models

@@ -18,28 +18,6 @@ namespace {
 // the device at a time than that gains nothing.
 constexpr int kMostDocuments = 8;
 
-class HostBatch final : public EncoderBatch {
- public:
-  HostBatch(const EncoderFamily& family, const ComputeContext& context,
-            PlacedEncoder::Sequences sequences, ScratchKeeper& scratch, EncoderTimes* times)
-      : family_(family),
-        pool_(*context.pool),
-        pass_(family.MakePass(context.compute, sequences, context.tile_rows()), context, scratch,
-              times) {}
-
-  bool Advance() override { return pass_.Advance(); }
-  void Drop(int i) override { pass_.Drop(i); }
-  const float* Rows(int i) const override { return pass_.Rows(i); }
-  std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const override {
-    return family_.ComputeHeads(pool_, inputs, [&](int i) { return pass_.Extra(i); });
-  }
-
- private:
-  const EncoderFamily& family_;
-  const kernels::ParallelFor& pool_;
-  HostPass pass_;
-};
-
 // Moves `count` floats from *next on.
 std::vector<float> TakeRows(int64_t count, const float** next) {
   std::vector<float> rows(*next, *next + count);
@@ -49,11 +27,9 @@ std::vector<float> TakeRows(int64_t count, const float** next) {
 
 class DeviceBatch final : public EncoderBatch, private DeviceItems {
  public:
-  DeviceBatch(const EncoderFamily& family, const kernels::ParallelFor& pool,
-              const DevicePlacement& placement, DeviceWorkspace& workspace,
-              PlacedEncoder::Sequences sequences, EncoderTimes* times)
+  DeviceBatch(const EncoderFamily& family, const DevicePlacement& placement,
+              DeviceWorkspace& workspace, PlacedEncoder::Sequences sequences, RunTimes* times)
       : family_(family),
-        pool_(pool),
         placement_(placement),
         sequences_(sequences.begin(), sequences.end()),
         width_(family.facts().width),
@@ -63,11 +39,9 @@ class DeviceBatch final : public EncoderBatch, private DeviceItems {
   bool Advance() override { return run_.Advance(); }
   void Drop(int i) override { run_.Drop(i); }
   const float* Rows(int i) const override { return rows_[i].wanted.data(); }
-  std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const override {
-    return family_.ComputeHeads(pool_, inputs, [&](int i) {
-      const std::vector<float>& extra = rows_[i].extra;
-      return ExtraRowsView{extra.data(), static_cast<int64_t>(extra.size()) / width_};
-    });
+  ExtraRowsView Extra(int i) const override {
+    const std::vector<float>& extra = rows_[i].extra;
+    return {extra.data(), static_cast<int64_t>(extra.size()) / width_};
   }
 
  private:
@@ -100,7 +74,6 @@ class DeviceBatch final : public EncoderBatch, private DeviceItems {
   }
 
   const EncoderFamily& family_;
-  const kernels::ParallelFor& pool_;
   const DevicePlacement& placement_;
   const std::vector<const EncoderSequence*> sequences_;
   const int64_t width_;
@@ -150,11 +123,17 @@ double PlacedEncoder::memory_bytes() const {
 }
 
 std::unique_ptr<EncoderBatch> PlacedEncoder::Begin(Sequences sequences, ScratchKeeper& scratch,
-                                                   EncoderTimes* times) const {
+                                                   RunTimes* times) const {
   if (!workspace_) {
-    return std::make_unique<HostBatch>(*family_, context_, sequences, scratch, times);
+    auto pass = family_->MakePass(context_.compute, sequences, context_.tile_rows());
+    return std::make_unique<HostPass>(std::move(pass), context_, scratch, times);
   }
-  return std::make_unique<DeviceBatch>(*family_, pool_, placement_, *workspace_, sequences, times);
+  return std::make_unique<DeviceBatch>(*family_, placement_, *workspace_, sequences, times);
+}
+
+std::vector<HeadOutput> PlacedEncoder::ComputeHeads(const EncoderBatch& batch,
+                                                    std::span<const HeadInput> inputs) const {
+  return family_->ComputeHeads(pool_, inputs, [&](int i) { return batch.Extra(i); });
 }
 
 EncoderCost PlacedEncoder::CostOf(Sequences sequences) const {

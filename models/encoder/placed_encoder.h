@@ -11,31 +11,12 @@
 #include "models/cost/work.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/device/device_placement.h"
+#include "models/encoder/batch.h"
 #include "models/encoder/family.h"
 #include "models/layers/compute_context.h"
 #include "models/parallel.h"
 
 namespace longview::models {
-
-// Sequences on their way through the layers. One thread uses it; it computes on all. Its
-// constructor, Advance and ComputeHeads throw what LibTorch and the allocator throw, and
-// DeviceError.
-class EncoderBatch {
- public:
-  virtual ~EncoderBatch() = default;
-
-  // Runs the next layer, the embeddings before the first; returns whether layers are left.
-  virtual bool Advance() = 0;
-
-  // Sequence i leaves the batch before the next layer.
-  virtual void Drop(int i) = 0;
-
-  // After the last layer: the wanted rows of sequence i, [wanted, H]. REQUIRES: not dropped.
-  virtual const float* Rows(int i) const = 0;
-
-  // After the last layer: the heads of all items that were not dropped, together.
-  virtual std::vector<HeadOutput> ComputeHeads(std::span<const HeadInput> inputs) const = 0;
-};
 
 // The cost of a batch of sequences.
 struct EncoderCost {
@@ -68,7 +49,11 @@ class PlacedEncoder {
 
   // The batch. REQUIRES: sequences, scratch and this outlive it. `times` is added to, unless null.
   std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
-                                      EncoderTimes* times) const;
+                                      RunTimes* times) const;
+
+  // The heads of all items of a batch that were not dropped, together, after its last layer.
+  std::vector<HeadOutput> ComputeHeads(const EncoderBatch& batch,
+                                       std::span<const HeadInput> inputs) const;
 
   // By counting their forward once.
   EncoderCost CostOf(Sequences sequences) const;

@@ -210,7 +210,7 @@ Answer MakeAnswer(const EncoderFacts& facts, const Tokenizer* tokenizer, const E
 
 EncoderTaskRun::EncoderTaskRun(const PlacedEncoder& encoder, const EncoderBackEnd& back,
                                std::span<const Item* const> items, ScratchKeeper& scratch,
-                               TeamChoice* teams, EncoderTimes* times)
+                               TeamChoice* teams, RunTimes* times)
     : encoder_(encoder),
       back_(back),
       scratch_(scratch),
@@ -264,7 +264,7 @@ void EncoderTaskRun::RunHeads() {
       input.rows.push_back(batch_->Rows(s));
     }
   }
-  std::vector<HeadOutput> computed = batch_->ComputeHeads(inputs);
+  std::vector<HeadOutput> computed = encoder_.ComputeHeads(*batch_, inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     back_.sentence->Finish(*inputs[i].item, inputs[i].rows[0], *back_.pool, computed[i]);
   }

@@ -28,7 +28,7 @@ class EncoderTaskRun final : public Run {
   // Borrowed arguments outlive the run; `teams` and `times` may be null.
   EncoderTaskRun(const PlacedEncoder& encoder, const EncoderBackEnd& back,
                  std::span<const Item* const> items, ScratchKeeper& scratch, TeamChoice* teams,
-                 EncoderTimes* times = nullptr);
+                 RunTimes* times = nullptr);
 
   bool Advance() override;
   void Drop(int i) override;
@@ -41,7 +41,7 @@ class EncoderTaskRun final : public Run {
   const PlacedEncoder& encoder_;
   const EncoderBackEnd back_;
   ScratchKeeper& scratch_;
-  EncoderTimes* const times_;
+  RunTimes* const times_;
   TeamTurn turn_;
   std::vector<const EncoderItem*> items_;
   std::vector<int> first_sequence_;  // Each item's first among all sequences; one entry more.

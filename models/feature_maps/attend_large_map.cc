@@ -71,7 +71,7 @@ void AttendLargeMap::OnHost(HostBackend& host) const {
     if (runs) attention->Weigh();
     for (const LongShortSlice& slice : slices) {
       rows.Project(slice.begin, slice.end, false, qkv.data);
-      const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+      const Stopwatch watch = host.Timed(&RunTimes::attention);
       if (runs) attention->Pool(qkv.data, slice.begin, slice.end - slice.begin);
     }
     if (runs) attention->EndLandmarks(landmark_norm ? &landmark_norm->host : nullptr);
@@ -91,7 +91,7 @@ void AttendLargeMap::OnHost(HostBackend& host) const {
     load_begin = slice.load_begin;
     load_end = slice.load_end;
     const std::vector<kernels::Table> tables = rows.Tables(slice.shape);
-    const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+    const Stopwatch watch = host.Timed(&RunTimes::attention);
     if (runs) attention->Attend(slice, *band.shapes[slice.shape], tables);
   }
   if (!runs) return;

@@ -7,7 +7,7 @@ absl::StatusOr<EncoderRates> Calibrate(const SampleRun& large, const SampleRun* 
                                        BestRates& best) {
   const bool warm = !best.empty();
   for (int run = warm ? 1 : 0; run < 2; ++run) {
-    EncoderTimes times;
+    RunTimes times;
     absl::StatusOr<double> seconds = large.seconds(&times);
     if (!seconds.ok()) return seconds.status();
     if (brief != nullptr) seconds = brief->seconds(nullptr);

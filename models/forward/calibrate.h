@@ -11,7 +11,7 @@ namespace longview::models {
 // null) and returns how long it took in all.
 struct SampleRun {
   EncoderWork work;
-  absl::FunctionRef<absl::StatusOr<double>(EncoderTimes*)> seconds;
+  absl::FunctionRef<absl::StatusOr<double>(RunTimes*)> seconds;
 };
 
 // Adds a moment to the best rates there were: those of `large`, which fills panels and windows, and

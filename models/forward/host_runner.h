@@ -12,7 +12,7 @@ class HostRunner {
  public:
   // `need` was counted of this forward. All is borrowed; `times` may be null.
   HostRunner(Forward& forward, const ForwardNeed& need, const ComputeContext& context,
-             ScratchKeeper& scratch, EncoderTimes* times)
+             ScratchKeeper& scratch, RunTimes* times)
       : forward_(forward),
         scratch_(scratch, need.memory()),
         backend_(context, need, scratch_.data(), times) {}

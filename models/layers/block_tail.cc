@@ -15,7 +15,7 @@ PanelSizes SizesOf(const BlockTail& tail) {
 }
 
 void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
-                  const kernels::ParallelFor& pool, EncoderTimes* times) {
+                  const kernels::ParallelFor& pool, RunTimes* times) {
   const Compute compute = tail.expand->linear.compute();
   const RowKernels& kernels = ChooseRowKernels(compute);
   const auto add =

@@ -47,7 +47,7 @@ PanelSizes SizesOf(const BlockTail& tail);
 
 // `sizes` are panels that all of its layers allow. Throws what LibTorch throws.
 void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
-                  const kernels::ParallelFor& pool, EncoderTimes* times);
+                  const kernels::ParallelFor& pool, RunTimes* times);
 
 // Bytes of panel results that RunBlockTail has alive at a time.
 size_t TailPanelBytes(int64_t width, int64_t expanded, Compute compute);

@@ -29,7 +29,7 @@ struct MapRows {
 struct PanelContext {
   const kernels::ParallelFor* pool = nullptr;
   std::byte* panel = nullptr;
-  EncoderTimes* times = nullptr;  // May be null.
+  RunTimes* times = nullptr;  // May be null.
 
   // body(i) for i < count, on the pool's threads.
   template <typename Body>

@@ -17,7 +17,7 @@ namespace longview::models {
 // `sizes` are panels that the layer allows. `times` may be null. Throws what LibTorch throws.
 template <typename Use>
 void ForEachRow(const DenseLayer& layer, const std::byte* input, int64_t rows, PanelSizes sizes,
-                const kernels::ParallelFor& pool, EncoderTimes* times, Use&& use) {
+                const kernels::ParallelFor& pool, RunTimes* times, Use&& use) {
   const int64_t in_bytes = layer.in() * ElementBytes(layer.linear.compute());
   const int64_t out_bytes = layer.out() * ElementBytes(layer.linear.compute());
   for (int64_t row = 0; row < rows;) {
@@ -41,7 +41,7 @@ void ForEachRow(const DenseLayer& layer, const std::byte* input, int64_t rows, P
 // REQUIRES: layer.rows; input is not in `products`.
 template <typename Use>
 void ForEachFewRow(const DenseLayer& layer, const std::byte* input, int64_t rows,
-                   std::byte* products, const kernels::ParallelFor& pool, EncoderTimes* times,
+                   std::byte* products, const kernels::ParallelFor& pool, RunTimes* times,
                    Use&& use) {
   const int64_t in_bytes = layer.in() * ElementBytes(layer.linear.compute());
   const int64_t out_bytes = layer.out() * ElementBytes(layer.linear.compute());

@@ -6,7 +6,7 @@
 
 #include "models/decoder_stack/pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/families.h"
+#include "models/generation/model/families.h"
 #include "models/generation/passes/source_model.h"
 #include "models/generation/passes/weighed_model.h"
 #include "models/led/document_pass.h"

@@ -142,7 +142,7 @@ void AttendFolded::OnDevice(DeviceBackend& device) const {
     const DeviceFoldBuffers buffers =
         Carve(*this, device.compute(), fold.sequences, first.count, fold.piece_count, scratch);
     if (!device.Runs(scratch)) continue;
-    device.Timed(&EncoderTimes::attention, [&] { AttendFold(device, *this, fold, buffers); });
+    device.Timed(&RunTimes::attention, [&] { AttendFold(device, *this, fold, buffers); });
   }
 }
 

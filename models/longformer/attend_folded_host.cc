@@ -51,7 +51,7 @@ class Folding {
         heads_(args.heads),
         dim_(width_ / heads_) {}
 
-  void ProjectQueries(EncoderTimes* times) {
+  void ProjectQueries(RunTimes* times) {
     const auto bytes = static_cast<size_t>(args_.input.row_bytes());
     for (int64_t i = 0; i < args_.folds.rows.count; ++i) {
       std::memcpy(buffers_.gathered + i * args_.input.row_bytes(),
@@ -153,7 +153,7 @@ void AttendFolded::OnHost(HostBackend& host) const {
   if (!host.Runs(scratch)) return;
   Folding folding(*this, host.context(), buffers);
   folding.ProjectQueries(host.times());
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   for (const FoldGroup& group : folds.groups) folding.Attend(group);
 }
 

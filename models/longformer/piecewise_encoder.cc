@@ -60,7 +60,7 @@ size_t PiecewiseEncoder::HeldBytes(const LongformerContext& context,
 
 PiecewiseEncoder::PiecewiseEncoder(const LongformerContext& context,
                                    const EncoderSequence& document, EncodedRows& sink,
-                                   ScratchKeeper& scratch, EncoderTimes* times)
+                                   ScratchKeeper& scratch, RunTimes* times)
     : shape_(context, document),
       context_(shape_.context),
       sink_(sink),

@@ -39,7 +39,7 @@ class PiecewiseEncoder {
  public:
   // All borrowed; `times` may be null. The document has a token. Throws std::bad_alloc.
   PiecewiseEncoder(const LongformerContext& context, const EncoderSequence& document,
-                   EncodedRows& sink, ScratchKeeper& scratch, EncoderTimes* times);
+                   EncodedRows& sink, ScratchKeeper& scratch, RunTimes* times);
 
   // Exact bytes that it holds from one piece to the next.
   static size_t HeldBytes(const LongformerContext& context, const EncoderSequence& document);
@@ -107,7 +107,7 @@ class PiecewiseEncoder {
   const LongformerContext& context_;  // Shape and settings.
   EncodedRows& sink_;
   ScratchKeeper& scratch_;
-  EncoderTimes* const times_;
+  RunTimes* const times_;
   std::vector<Step> steps_;
   std::vector<double> costs_;  // Cost of all rows of the steps before each, and of all.
   Scratch memory_;

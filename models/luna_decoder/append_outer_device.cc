@@ -18,7 +18,7 @@ namespace ops {
 
 void AppendOuter::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     const kernels::cuda::AppendOuterRows rows = {q.floats(),
                                                  k.floats(),
                                                  v.floats(),
@@ -38,7 +38,7 @@ void AppendOuter::OnDevice(DeviceBackend& device) const {
 
 void PackOuter::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const kernels::cuda::PackedOuterRows args = {
         rows.floats(), packed, static_cast<int32_t>(rows.count), static_cast<int32_t>(rows.width)};
     device.Check(device.api().outer.pack(device.stream(), args), "packing rows");

@@ -42,7 +42,7 @@ void AppendOuter::OnHost(HostBackend& host) const {
   Carver scratch = host.Scratch();
   std::byte* const workspace = scratch.TakeBytes(bytes.total(host.threads()));
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   kernels::AppendOuter(call, kernels::CarveWorkspace(workspace, bytes), host.pool(),
                        kernels::BestFloatIsa());
 }

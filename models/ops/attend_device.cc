@@ -56,7 +56,7 @@ void Attend::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   std::byte* const partials = scratch.TakeBytes(DevicePartialBytes(staged, call.Dv));
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     using kernels::cuda::SpanPhase;
     models::Attend(device.device(), staged, SpanCallOf(call), partials,
                    plan.decodes ? SpanPhase::kDecode : SpanPhase::kPrefill);

@@ -52,7 +52,7 @@ void Attend::OnHost(HostBackend& host) const {
   Carver scratch = host.Scratch();
   std::byte* const workspace = scratch.TakeBytes(bytes.total(host.threads()));
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   RunPlan(*plan.plan, call, kernels::CarveWorkspace(workspace, bytes), host.pool(),
           host.context().isa);
 }

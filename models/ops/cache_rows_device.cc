@@ -34,7 +34,7 @@ void Store::OnDevice(DeviceBackend& device) const {
 
 void Load::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const kernels::cuda::LoadRows args = {
         keys.data,
         keys.stride,

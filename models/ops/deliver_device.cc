@@ -17,7 +17,7 @@ void Deliver::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   std::byte* const products = scratch.TakeBytes(ProductBytes(weight, in, device.compute()));
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     device.Multiply(weight, in, products);
     device.Widen(weight, products, out.First(in.count));
   });
@@ -28,7 +28,7 @@ void DeliverAdaptive::OnDevice(DeviceBackend& device) const {
   std::byte* const products = scratch.TakeBytes(ProductBytes(weight, in, device.compute()));
   float* const wide = scratch.Take<float>(in.count * weight.out);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     Rows scores;
     scores.count = in.count;
     scores.data = reinterpret_cast<std::byte*>(wide);

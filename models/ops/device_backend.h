@@ -44,7 +44,7 @@ class DeviceBackend final : public Backend {
   // Memory that one operation has to itself. Taken before Runs, which says whether it is there.
   Carver Scratch() const { return Carver(scratch_); }
   template <typename Body>
-  void Timed(double EncoderTimes::*sum, Body&& body) const {
+  void Timed(double RunTimes::*sum, Body&& body) const {
     if (timer_ == nullptr) return body();
     timer_->Run(sum, body);
   }

@@ -6,7 +6,7 @@ namespace longview::models::ops {
 
 void Embed::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const auto table = [](const Table* given) { return given ? given->device() : nullptr; };
     const kernels::cuda::EmbedSums sums = {
         words->device(), table(positions), table(types), ids.data, places.data,

@@ -12,7 +12,7 @@ void Embed::OnHost(HostBackend& host) const {
   Carver taken = host.Scratch();
   float* const all_scratch = taken.Take<float>(kTables * width * threads);
   if (!host.Runs(taken)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::rest);
+  const Stopwatch watch = host.Timed(&RunTimes::rest);
   const VectorKernels& vectors = ChooseVectorKernels();
   const float* zeros = host.Zeros(width);
   const auto bytes = static_cast<size_t>(width) * sizeof(float);

@@ -28,7 +28,7 @@ void FeedForward::OnDevice(DeviceBackend& device) const {
   tail.last = norm(weights.last);
   tail.activation = weights.activation;
   tail.norms = weights.norms;
-  device.Timed(&EncoderTimes::linears, [&] { RunDeviceTail(device.device(), tail, part); });
+  device.Timed(&RunTimes::linears, [&] { RunDeviceTail(device.device(), tail, part); });
 }
 
 }  // namespace longview::models::ops

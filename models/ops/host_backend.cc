@@ -5,7 +5,7 @@
 namespace longview::models {
 
 HostBackend::HostBackend(const ComputeContext& context, const ForwardNeed& need, std::byte* memory,
-                         EncoderTimes* times)
+                         RunTimes* times)
     : Backend({context.compute, context.tile_rows(), kPanelRows, /*zeroes_tails=*/true,
                context.block_type()},
               this, memory),

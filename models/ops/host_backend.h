@@ -19,7 +19,7 @@ class HostBackend final : public Backend {
   explicit HostBackend(const ComputeContext& context);
   // `memory` holds need.memory() bytes, 64-byte aligned. All is borrowed; `times` may be null.
   HostBackend(const ComputeContext& context, const ForwardNeed& need, std::byte* memory,
-              EncoderTimes* times);
+              RunTimes* times);
 
   // ---- For operations ----
   const ComputeContext& context() const { return context_; }
@@ -27,8 +27,8 @@ class HostBackend final : public Backend {
   int threads() const { return context_.pool->threads(); }
   const RowKernels& kernels() const { return kernels_; }  // For rows of the compute type.
   const RowKernels& floats() const { return floats_; }    // For fp32 rows.
-  EncoderTimes* times() const { return times_; }
-  Stopwatch Timed(double EncoderTimes::*sum) const {
+  RunTimes* times() const { return times_; }
+  Stopwatch Timed(double RunTimes::*sum) const {
     return Stopwatch(times_ ? &(times_->*sum) : nullptr);
   }
   // Memory that one operation has to itself. Taken before Runs, which says whether it is there.
@@ -39,7 +39,7 @@ class HostBackend final : public Backend {
   // body(i) for i < count on all threads, timed as the rest.
   template <typename Body>
   void Each(int64_t count, Body&& body) const {
-    const Stopwatch watch = Timed(&EncoderTimes::rest);
+    const Stopwatch watch = Timed(&RunTimes::rest);
     ParallelRanges(*context_.pool, count, kGrain, [&](long begin, long end) {
       for (long i = begin; i < end; ++i) body(i);
     });
@@ -78,7 +78,7 @@ class HostBackend final : public Backend {
   const RowKernels& kernels_;
   const RowKernels& floats_;
   std::byte* const scratch_;
-  EncoderTimes* const times_;
+  RunTimes* const times_;
   const kernels::SerialFor serial_;
   std::vector<float> zeros_, results_;
 };

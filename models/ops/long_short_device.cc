@@ -94,7 +94,7 @@ void MakeLandmarks(DeviceBackend& device, const Landmarks& args,
 // Rows behind the normalised ones get normalised keys and scores too, which nobody reads.
 void ProjectLongShort::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     device.Multiply(weight, in, out.q.data);
     const kernels::cuda::ProjectedRows rows = {out.q.data,
                                                weight.device.bias,
@@ -114,7 +114,7 @@ void Landmarks::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   const DeviceLandmarkBuffers buffers = Carve(*this, segments->piece_count, scratch);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::attention, [&] { MakeLandmarks(device, *this, buffers); });
+  device.Timed(&RunTimes::attention, [&] { MakeLandmarks(device, *this, buffers); });
 }
 
 }  // namespace ops

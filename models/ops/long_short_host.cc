@@ -166,7 +166,7 @@ void Landmarks::OnHost(HostBackend& host) const {
   Carver scratch = host.Scratch();
   const HostLandmarkBuffers buffers = Carve(*this, host.threads(), host.compute(), scratch);
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   MakeLandmarks(host, *this, buffers);
 }
 

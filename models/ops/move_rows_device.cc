@@ -8,7 +8,7 @@ namespace {
 void Copy(DeviceBackend& device, const void* from, int64_t from_bytes, const int32_t* rows,
           const int32_t* places, int64_t count, const Rows& to) {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const kernels::cuda::CopyRows args = {from,       to.data,
                                           rows,       places,
                                           count,      static_cast<int32_t>(to.row_bytes()),
@@ -36,7 +36,7 @@ void Keep::OnDevice(DeviceBackend& device) const { Gather{x, rows, kept}.OnDevic
 
 void Clear::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] { device.FillZero(rows); });
+  device.Timed(&RunTimes::rest, [&] { device.FillZero(rows); });
 }
 
 }  // namespace longview::models::ops

@@ -25,7 +25,7 @@ void Project::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   void* const y = widens ? device.TakePanels(weight, in.count, scratch) : out.data;
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     device.Multiply(weight, in, y);
     if (widens) return device.Widen(weight, y, out);
     AddBias(device.device(), weight.device, y, in.count, Activation::kNone);
@@ -34,7 +34,7 @@ void Project::OnDevice(DeviceBackend& device) const {
 
 void ProjectRotated::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     const DeviceRotary angles = {rotary.angles->device(), rotary.places.data,
                                  rotary.angles->width(), rotary.columns};
     ApplyRotated(device.device(), weight.device, angles, in.data, in.count, out.data);
@@ -43,7 +43,7 @@ void ProjectRotated::OnDevice(DeviceBackend& device) const {
 
 void ProjectPlaces::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     MultiplyRows(device.device(), weight.device, in.data, in.count, out.data);
     const kernels::cuda::PlaceBiases args = {
         out.data, bias ? bias->device() : weight.device.bias, entries.data,
@@ -56,7 +56,7 @@ void ProjectAdded::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   const MadeRows made = CarveMadeRows(weight, in.count, device.compute(), scratch);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     device.Multiply(weight, in, made.products);
     const DeviceRows rows = device.RowsOf(x.width);
     if (place == NormPlace::kPre) {
@@ -72,7 +72,7 @@ void ProjectActivated::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   const MadeRows made = CarveMadeRows(weight, in.count, device.compute(), scratch);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     device.Multiply(weight, in, made.products);
     AddBias(device.device(), weight.device, made.products, in.count, activation);
     const auto bytes = static_cast<uint64_t>(in.count * weight.out) * sizeof(float);

@@ -5,7 +5,7 @@ namespace longview::models::ops {
 
 void Residual::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const DeviceRows rows = device.RowsOf(x.width);
     if (place == NormPlace::kPre && norm != nullptr) {
       return rows.AddPrenorm(x.floats(), y.data, nullptr, norm->device, x.count, out.data);
@@ -21,7 +21,7 @@ void Narrow::OnDevice(DeviceBackend& device) const {
 
 void AddRows::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const kernels::cuda::AddedRows sums = {in.data,      added.data, index.data,
                                            out.data,     in.count,   static_cast<int32_t>(in.width),
                                            device.type()};

@@ -7,7 +7,7 @@ namespace {
 void CopyStates(DeviceBackend& device, const Rows& rows, StatesRef states, int64_t shift,
                 bool stores) {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const bool floats = rows.element == sizeof(float);
     const kernels::cuda::StateRows args = {
         states.data,    shift,

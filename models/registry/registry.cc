@@ -12,7 +12,7 @@
 #include "models/directory/architecture.h"
 #include "models/encoder/families.h"
 #include "models/encoder/model.h"
-#include "models/generation/families.h"
+#include "models/generation/model/families.h"
 #include "models/generation/model/generator_loading.h"
 #include "models/longformer/config.h"
 #include "models/luna/config.h"

@@ -99,14 +99,14 @@ void AppendSegments::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   scratch.TakeBytes(static_cast<size_t>(pieces.closing) * StateBytes());  // See StagePieces.
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::rest, [&] { Append(device, *this); });
+  device.Timed(&RunTimes::rest, [&] { Append(device, *this); });
 }
 
 void StoreProjected::OnDevice(DeviceBackend& device) const {
   Carver scratch = device.Scratch();
   std::byte* const y = device.TakePanels(weight, in.count, scratch);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     device.Multiply(weight, in, y);
     const kernels::cuda::LinearPages pages = {
         y + norm.width * ElementBytes(device.compute()),

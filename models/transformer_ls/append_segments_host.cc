@@ -216,7 +216,7 @@ void AppendSegments::OnHost(HostBackend& host) const {
   Carver scratch = host.Scratch();
   const SegmentBuffers buffers = Carve(*this, host.threads(), scratch);
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::rest);
+  const Stopwatch watch = host.Timed(&RunTimes::rest);
   Append(host, *this, buffers);
 }
 
@@ -238,7 +238,7 @@ void StoreProjected::OnHost(HostBackend& host) const {
       host.floats().bias_norm(to, zeros, norm.host.view(), width, to);
     }
   });
-  const Stopwatch watch = host.Timed(&EncoderTimes::rest);
+  const Stopwatch watch = host.Timed(&RunTimes::rest);
   strip.cache->Write(strip.strip, strip.layer, places.host,
                      FloatRows(keys, values, width, strip.heads), host.pool());
 }

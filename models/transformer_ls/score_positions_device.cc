@@ -7,7 +7,7 @@ namespace longview::models::ops {
 
 void ScorePositions::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     const auto dim = static_cast<int32_t>(q.width / heads);
     for (const PositionScores& scores : tables) {
       if (scores.stride == 0) continue;

@@ -21,7 +21,7 @@ void ScorePositions::OnHost(HostBackend& host) const {
   // [tables, rows, width]
   float* const queries = scratch.Take<float>(std::ssize(tables) * q.count * q.width);
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   const int64_t width = q.width, dim = width / heads;
   const float scale = 1.0f / std::sqrt(static_cast<float>(dim));
   int64_t units = 0;

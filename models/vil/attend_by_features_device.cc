@@ -24,7 +24,7 @@ void AttendByFeatures::OnDevice(DeviceBackend& device) const {
   rows.offsets = offsets.data;
   rows.images = static_cast<int32_t>(images);
   rows.longest = static_cast<int32_t>(longest);
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     device.Check(device.api().performer.run(device.stream(), rows), "random features");
   });
 }

@@ -23,7 +23,7 @@ void AttendByFeatures::OnHost(HostBackend& host) const {
   Carver scratch = host.Scratch();
   std::byte* const workspace = scratch.TakeBytes(bytes.total(host.threads()));
   if (!host.Runs(scratch)) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   call.projection = projection.values();
   RunPerformer(call, kernels::CarveWorkspace(workspace, bytes), host.pool());
 }

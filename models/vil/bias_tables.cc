@@ -53,7 +53,7 @@ void AddBiases::OnDevice(DeviceBackend& device) const {
   table.entries = static_cast<int32_t>(biases.entries);
   table.head_stride = biases.entries;
   if (!device.Runs()) return;
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     for (const DeviceBias& map : biases.device) {
       const float* values =
           map.learned.empty() ? learned.device() : map.learned[static_cast<size_t>(block)];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/feature_maps/shape_cache.h"
+
 namespace longview::models {
 namespace {
 

@@ -15,14 +15,14 @@ namespace {
 
 void BeginOpenRows::OnHost(HostBackend& host) const {
   if (!host.Runs()) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   open.emplace(shape, host.context(), buffers);
   open->Begin(queries.data, queries.stride);
 }
 
 void AppendOpenRows::OnHost(HostBackend& host) const {
   if (!host.Runs()) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   open->Append({keys.data, values.data, keys.stride, keys.count}, bias);
 }
 

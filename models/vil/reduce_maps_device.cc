@@ -57,7 +57,7 @@ void ReduceMaps::OnDevice(DeviceBackend& device) const {
         from.data, to, rows, places, count, static_cast<int32_t>(bytes), bytes, bytes};
     device.Check(device.api().rows.copy(device.stream(), args), "copying rows");
   };
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     copy(patches, maps.from, nullptr, reduction.places * taps);
     MultiplyRows(device.device(), reduce.device, patches, reduction.places, reduced);
     const kernels::cuda::ColumnNorms norms = {

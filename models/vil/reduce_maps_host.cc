@@ -37,7 +37,7 @@ OpWork ReduceMaps::Work() const {
 
 void ReduceMaps::OnHost(HostBackend& host) const {
   if (!host.Runs()) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::linears);
+  const Stopwatch watch = host.Timed(&RunTimes::linears);
   const int64_t d = from.width, f = maps.maps->side, g = maps.maps->globals;
   int64_t key0 = 0;
   for (const MapTokens& image : maps.maps->images) {

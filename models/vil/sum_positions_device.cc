@@ -7,7 +7,7 @@ namespace longview::models::ops {
 void SumPositions::OnDevice(DeviceBackend& device) const {
   if (!device.Runs()) return;
   const int64_t d = from_keys.width, f = keys.width();
-  device.Timed(&EncoderTimes::attention, [&] {
+  device.Timed(&RunTimes::attention, [&] {
     for (int part = 0; part < 2; ++part) {
       const Rows& from = part == 0 ? from_keys : from_values;
       const kernels::cuda::PositionSums sums = {from.data,

@@ -7,7 +7,7 @@ namespace longview::models::ops {
 
 void SumPositions::OnHost(HostBackend& host) const {
   if (!host.Runs()) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::attention);
+  const Stopwatch watch = host.Timed(&RunTimes::attention);
   const int64_t d = from_keys.width, f = keys.width();
   int64_t key0 = 0;
   for (const MapTokens& image : images) {

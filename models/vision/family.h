@@ -69,7 +69,7 @@ class VisionFamily {
   // REQUIRES: inputs, scratch and this outlive the batch; sizes passed CheckSize. `times` is added
   // to, unless null.
   virtual std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs,
-                                             ScratchKeeper& scratch, EncoderTimes* times) const = 0;
+                                             ScratchKeeper& scratch, RunTimes* times) const = 0;
 
   // Exact bytes that an image of this size uses beside weights and results when it is alone.
   virtual size_t WorkspaceBytes(ImageSize size) const = 0;

@@ -108,7 +108,7 @@ void MakeTokens::OnDevice(DeviceBackend& device) const {
   std::byte* const patches = take(tokens.columns);
   std::byte* const made = take(x.width);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::linears, [&] {
+  device.Timed(&RunTimes::linears, [&] {
     if (from.before.empty()) {
       const auto count = static_cast<int32_t>(from.images.size());
       const auto columns = static_cast<int32_t>(tokens.columns);

@@ -32,7 +32,7 @@ void MapMeans::OnDevice(DeviceBackend& device) const {
   sums.s = scratch.Take<float>(means.count);
   sums.sums = scratch.Take<float>(means.count * width);
   if (!device.Runs(scratch)) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     if (norm != nullptr) {
       DeviceRows(device.device(), Compute::kFp32, width)
           .Prenorm(x.floats(), norm->device, means.rows, normed);

@@ -24,7 +24,7 @@ namespace ops {
 
 void MapPlanes::OnHost(HostBackend& host) const {
   if (!host.Runs()) return;
-  const Stopwatch watch = host.Timed(&EncoderTimes::rest);
+  const Stopwatch watch = host.Timed(&RunTimes::rest);
   // A few rows at a time stay in cache while their columns become runs.
   constexpr int64_t kRows = 32;
   for (const WantedMap& map : wanted.maps) {
@@ -47,7 +47,7 @@ void MapPlanes::OnHost(HostBackend& host) const {
 
 void MapPlanes::OnDevice(DeviceBackend& device) const {
   if (!device.Runs() || wanted.maps.empty()) return;
-  device.Timed(&EncoderTimes::rest, [&] {
+  device.Timed(&RunTimes::rest, [&] {
     const kernels::cuda::MapPlanes args = {x.floats(),    tokens.rows,
                                            wanted.images, static_cast<int32_t>(wanted.maps.size()),
                                            wanted.most,   static_cast<int32_t>(x.width),

@@ -68,10 +68,7 @@ class VisionModel final : public Model {
     return absl::InvalidArgumentError("num_tokens: an image model is asked by width and height");
   }
 
-  std::unique_ptr<Run> Begin(std::span<const Item* const> items) const override {
-    return BeginTimed(items, nullptr);
-  }
-  std::unique_ptr<Run> BeginTimed(std::span<const Item* const> items, EncoderTimes* times) const {
+  std::unique_ptr<Run> Begin(std::span<const Item* const> items, RunTimes* times) const override {
     return std::make_unique<VisionRun>(*family_, items, scratch_,
                                        info_.device == "cpu" ? &teams_ : nullptr, times);
   }
@@ -105,7 +102,7 @@ absl::Status VisionModel::WarmUp() {
   ImageItem item;
   item.task = Task::kImageFeatures;
   item.pixels = {size, std::vector<float>(size_t{3} * size.height * size.width, 0.5f)};
-  const auto time = [&](EncoderTimes* times) -> absl::StatusOr<double> {
+  const auto time = [&](RunTimes* times) -> absl::StatusOr<double> {
     const Item* const items[] = {&item};
     const double start = ComputeClock();
     VisionRun run(*family_, items, scratch_, nullptr, times);
@@ -120,11 +117,6 @@ absl::Status VisionModel::WarmUp() {
 }
 
 }  // namespace
-
-std::unique_ptr<Run> BeginTimedVision(const Model& model, std::span<const Item* const> items,
-                                      EncoderTimes* times) {
-  return static_cast<const VisionModel&>(model).BeginTimed(items, times);
-}
 
 absl::StatusOr<ModelInfo> VisionInfo(const ModelDirectory& directory, const VisionFacts& facts,
                                      double parameters) {

@@ -31,11 +31,6 @@ absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDire
                                                        const LoadOptions& options,
                                                        PlacedVision placed);
 
-// A run that also counts seconds by part of the work, for benchmarks. REQUIRES: `model` came from
-// MakeVisionModel.
-std::unique_ptr<Run> BeginTimedVision(const Model& model, std::span<const Item* const> items,
-                                      EncoderTimes* times);
-
 // Describes a model of these facts. Errors are those of preprocessor_config.json.
 absl::StatusOr<ModelInfo> VisionInfo(const ModelDirectory& directory, const VisionFacts& facts,
                                      double parameters);

@@ -97,7 +97,7 @@ class HostPassBatch final : public PassBatch<Family> {
 
   // REQUIRES: scratch outlives the batch.
   HostPassBatch(const Context& context, std::span<const VisionInput> inputs, ScratchKeeper& scratch,
-                EncoderTimes* times)
+                RunTimes* times)
       : PassBatch<Family>(context, inputs),
         scratch_(scratch),
         times_(times),
@@ -129,7 +129,7 @@ class HostPassBatch final : public PassBatch<Family> {
   }
 
   ScratchKeeper& scratch_;
-  EncoderTimes* const times_;
+  RunTimes* const times_;
   std::vector<bool> dropped_;
   std::vector<int> members_;  // The pictures that take part.
   std::unique_ptr<Forward> pass_;
@@ -143,8 +143,7 @@ class DevicePassBatch final : public PassBatch<Family>, private DeviceItems {
  public:
   // REQUIRES: everything borrowed outlives the batch.
   DevicePassBatch(const typename Family::Context& context, const Device& device, Compute compute,
-                  DeviceWorkspace& workspace, std::span<const VisionInput> inputs,
-                  EncoderTimes* times)
+                  DeviceWorkspace& workspace, std::span<const VisionInput> inputs, RunTimes* times)
       : PassBatch<Family>(context, inputs),
         device_(device),
         compute_(compute),

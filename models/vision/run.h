@@ -19,7 +19,7 @@ class VisionRun final : public Run {
  public:
   // Borrowed arguments outlive the run; `teams` and `times` may be null.
   VisionRun(const VisionFamily& family, std::span<const Item* const> items, ScratchKeeper& scratch,
-            TeamChoice* teams, EncoderTimes* times = nullptr);
+            TeamChoice* teams, RunTimes* times = nullptr);
 
   bool Advance() override;
   void Drop(int i) override;
@@ -31,7 +31,7 @@ class VisionRun final : public Run {
 
   const VisionFamily& family_;
   ScratchKeeper& scratch_;
-  EncoderTimes* const times_;
+  RunTimes* const times_;
   TeamTurn turn_;
   std::vector<const ImageItem*> items_;
   std::vector<bool> dropped_;

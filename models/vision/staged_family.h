@@ -122,7 +122,7 @@ class StagedFamily final : public VisionFamily {
   }
 
   std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs, ScratchKeeper& scratch,
-                                     EncoderTimes* times) const override {
+                                     RunTimes* times) const override {
     if (placement_ == nullptr) {
       return std::make_unique<HostPassBatch<Forward>>(context_, inputs, scratch, times);
     }

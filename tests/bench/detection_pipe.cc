@@ -39,9 +39,9 @@ nlohmann::json Detect(const Model& model, const std::string& path) {
   if (!item.ok()) Die(item.status());
   const double prepare = Since(before);
   const Item* const items[] = {item->get()};
-  DetectionTimes times;
+  RunTimes times;
   const auto start = Clock::now();
-  const std::unique_ptr<Run> run = BeginTimedDetection(model, items, times);
+  const std::unique_ptr<Run> run = model.Begin(items, &times);
   while (run->Advance()) {
   }
   const absl::StatusOr<Answer> answer = run->Take(0);
@@ -51,9 +51,9 @@ nlohmann::json Detect(const Model& model, const std::string& path) {
           {"seconds", seconds},
           {"backbone", times.backbone},
           {"head", times.head},
-          {"linears", times.work.parts.linears},
-          {"attention", times.work.parts.attention},
-          {"post", times.work.choose + times.finish},
+          {"linears", times.linears},
+          {"attention", times.attention},
+          {"post", times.choose + times.finish},
           {"detections", answer->detections.size()},
           {"workspace_bytes", (*item)->cost().workspace_bytes},
           {"predicted", (*item)->cost().seconds}};

@@ -81,7 +81,7 @@ class Projections final : public Contender {
   // From here on: seconds of steps by part. Parts of a device are waited for one by one.
   void TimeParts() { decoder_.set_times(&times_); }
   // Sum over all steps since.
-  const models::EncoderTimes& times() const { return times_; }
+  const models::RunTimes& times() const { return times_; }
   int steps() const { return steps_; }
 
  private:
@@ -91,7 +91,7 @@ class Projections final : public Contender {
   std::vector<std::unique_ptr<models::CachedSequence>> sequences_;
   std::vector<models::DecoderFeed> feeds_;
   double held_bytes_ = 0;  // The allocator's, before the first step.
-  models::EncoderTimes times_;
+  models::RunTimes times_;
   int steps_ = 0;
 };
 

@@ -93,7 +93,7 @@ class TimedOnHost {
 
 void PrintParts(const DecodeCase& what, const Projections& own) {
   const double each = 1e3 / own.steps();
-  const models::EncoderTimes& times = own.times();
+  const models::RunTimes& times = own.times();
   std::printf("%s  a step: linears %.2f ms, attention %.2f, the rest %.2f\n", what.Text().c_str(),
               times.linears * each, times.attention * each, times.rest * each);
 }

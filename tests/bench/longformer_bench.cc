@@ -76,7 +76,7 @@ double GemmRate(models::Compute compute) {
 
 struct Measured {
   double seconds = 1e30;
-  models::EncoderTimes times;
+  models::RunTimes times;
   double prepare_seconds = 0;
   double peak_megabytes = 0;
 };
@@ -93,11 +93,11 @@ Measured Measure(const models::Model& model, int tokens) {
   Measured best;
   best.prepare_seconds = Since(prepare);
   for (int i = 0; i <= absl::GetFlag(FLAGS_repeats); ++i) {
-    models::EncoderTimes times;
+    models::RunTimes times;
     const double before = StatusMegabytes("VmRSS:");
     ResetPeak();
     const auto start = Clock::now();
-    const auto run = models::BeginTimed(model, items, &times);
+    const auto run = model.Begin(items, &times);
     while (run->Advance()) {
     }
     if (auto answer = run->Take(0); !answer.ok()) Fail(answer.status());

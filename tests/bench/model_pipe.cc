@@ -73,10 +73,10 @@ nlohmann::json RunBatch(const Model& model, const nlohmann::json& line) {
   const double before = StatusBytes("VmRSS:");
   ResetPeak();
   const auto start = std::chrono::steady_clock::now();
-  EncoderTimes times;
+  RunTimes times;
   // A device that is timed part by part is waited for after each.
   const bool parts = line.contains("documents") && model.info().device == "cpu";
-  const std::unique_ptr<Run> run = parts ? BeginTimed(model, batch, &times) : model.Begin(batch);
+  const std::unique_ptr<Run> run = model.Begin(batch, parts ? &times : nullptr);
   while (run->Advance()) {
   }
   nlohmann::json logits = nlohmann::json::array();

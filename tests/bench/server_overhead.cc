@@ -192,7 +192,7 @@ Latencies MeasureDirect(int rounds) {
     const auto start = SteadyClock::now();
     const auto item = model.Prepare(request);
     const models::Item* const items[] = {item->get()};
-    const auto run = model.Begin(items);
+    const auto run = model.Begin(items, nullptr);
     while (run->Advance()) {
     }
     if (!run->Take(0).ok()) std::abort();

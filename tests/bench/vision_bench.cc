@@ -58,7 +58,7 @@ void ResetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 struct Measured {
   double seconds = 1e30;
-  models::EncoderTimes times;
+  models::RunTimes times;
   double predicted_seconds = 0;
   double scratch_megabytes = 0;
   double peak_megabytes = 0;
@@ -88,11 +88,11 @@ Measured Measure(const models::Model& model, int side) {
   best.scratch_megabytes = (*item)->cost().workspace_bytes / 1e6;
   std::vector<std::byte> first;
   for (int i = 0; i <= absl::GetFlag(FLAGS_repeats); ++i) {
-    models::EncoderTimes times;
+    models::RunTimes times;
     const double before = StatusMegabytes("VmRSS:");
     ResetPeak();
     const auto start = Clock::now();
-    const auto run = models::BeginTimedVision(model, items, &times);
+    const auto run = model.Begin(items, &times);
     while (run->Advance()) {
     }
     auto answer = run->Take(0);

@@ -134,7 +134,8 @@ absl::StatusOr<models::Cost> FakeGenerator::EstimateTokens(int tokens) const {
                       .workspace_bytes = 0};
 }
 
-std::unique_ptr<models::Run> FakeGenerator::Begin(std::span<const models::Item* const>) const {
+std::unique_ptr<models::Run> FakeGenerator::Begin(std::span<const models::Item* const>,
+                                                  models::RunTimes*) const {
   return nullptr;  // A generator has steps instead.
 }
 

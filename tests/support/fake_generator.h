@@ -71,7 +71,8 @@ class FakeGenerator : public models::Model {
   absl::StatusOr<std::unique_ptr<models::Item>> Prepare(
       const models::Request& request) const override;
   absl::StatusOr<models::Cost> EstimateTokens(int tokens) const override;
-  std::unique_ptr<models::Run> Begin(std::span<const models::Item* const> items) const override;
+  std::unique_ptr<models::Run> Begin(std::span<const models::Item* const> items,
+                                     models::RunTimes* times) const override;
   absl::Status WarmUp() override { return absl::OkStatus(); }
 
   absl::StatusOr<std::unique_ptr<models::Generation>> Start(const models::Item& item) override;

@@ -253,7 +253,8 @@ absl::StatusOr<models::Cost> FakeModel::EstimateTokens(int tokens) const {
   return CostOf(tokens);
 }
 
-std::unique_ptr<models::Run> FakeModel::Begin(std::span<const models::Item* const> items) const {
+std::unique_ptr<models::Run> FakeModel::Begin(std::span<const models::Item* const> items,
+                                              models::RunTimes*) const {
   ++options_.control->begun;
   options_.control->begun_items += static_cast<int64_t>(items.size());
   return std::make_unique<FakeRun>(options_, items);

@@ -107,7 +107,8 @@ class FakeModel : public models::Model {
   // Each chunk as a text of its own, chunk_tokens bytes long; the last ones first.
   absl::StatusOr<models::ChunkPlan> PlanChunks(const models::Request& request) const override;
   absl::StatusOr<models::Cost> EstimateTokens(int tokens) const override;
-  std::unique_ptr<models::Run> Begin(std::span<const models::Item* const> items) const override;
+  std::unique_ptr<models::Run> Begin(std::span<const models::Item* const> items,
+                                     models::RunTimes* times) const override;
   absl::Status WarmUp() override;
 
  private:

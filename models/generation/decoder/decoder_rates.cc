@@ -30,7 +30,7 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
   const std::span<const int32_t> text(ids);
   const absl::StatusOr<std::unique_ptr<DecoderSequence>> sequence = Open(calibration);
   if (!sequence.ok()) return sequence.status();
-  EncoderTimes prefill, decode;
+  RunTimes prefill, decode;
   DecoderFeed feed{sequence->get(), text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
                    WantedLogits::kLast};
   calibration.set_times(&prefill);

@@ -60,7 +60,7 @@ struct Calibration {
   RatedCosts& costs;    // The decoder's costs.
   double capacity = 0;  // Bytes of state there is room for.
   // Makes steps add their seconds to what it is given; null: to nothing.
-  std::function<void(EncoderTimes*)> set_times;
+  std::function<void(RunTimes*)> set_times;
   // A sequence that has read none of its own tokens, each of which attends to a document with so
   // many multiply-adds beside AttentionWork; unset: decoder.OpenEmpty().
   std::function<absl::StatusOr<std::unique_ptr<DecoderSequence>>()> open = {};

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/device/device.h"
-#include "models/generation/family.h"
+#include "models/generation/model/family.h"
 #include "models/model.h"
 
 namespace longview::models {

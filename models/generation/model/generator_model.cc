@@ -59,7 +59,7 @@ class GeneratorModel final : public Model, public Tokenizing {
                                          bool skip_special) const override {
     return listing().Detokenize(ids, skip_special);
   }
-  std::unique_ptr<Run> Begin(std::span<const Item* const>) const override {
+  std::unique_ptr<Run> Begin(std::span<const Item* const>, RunTimes*) const override {
     return std::make_unique<RefusedRun>();
   }
   absl::Status WarmUp() override {

@@ -41,7 +41,7 @@ absl::Status DecoderPlacement::Load(const std::string& origin, const Claims& cla
 }
 
 std::unique_ptr<TokenPass> DecoderPlacement::Run(std::unique_ptr<TokenForward> forward,
-                                                 EncoderTimes* times) {
+                                                 RunTimes* times) {
   return std::make_unique<DeviceTokenPass>(std::move(forward), *device_, compute_, blocks_,
                                            *workspace_, times);
 }

@@ -50,7 +50,7 @@ class DecoderPlacement {
   DeviceWorkspace* documents() const { return documents_.get(); }
 
   // The forward as a pass. After Load; one at a time.
-  std::unique_ptr<TokenPass> Run(std::unique_ptr<TokenForward> forward, EncoderTimes* times);
+  std::unique_ptr<TokenPass> Run(std::unique_ptr<TokenForward> forward, RunTimes* times);
 
  private:
   const std::unique_ptr<const Device> device_;

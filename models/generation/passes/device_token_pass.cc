@@ -104,7 +104,7 @@ DeviceTokenWorkspace::DeviceTokenWorkspace(const Device& device, const DeviceTok
 
 DeviceTokenPass::DeviceTokenPass(std::unique_ptr<TokenForward> forward, const Device& device,
                                  Compute compute, const kernels::cuda::DeviceBlocks& blocks,
-                                 DeviceTokenWorkspace& workspace, EncoderTimes* times)
+                                 DeviceTokenWorkspace& workspace, RunTimes* times)
     : forward_(std::move(forward)),
       device_(device),
       blocks_(blocks),
@@ -187,19 +187,19 @@ Rows DeviceTokenPass::RunRecorded() {
 bool DeviceTokenPass::Advance() {
   const Device::Turn turn(device_);
   open_ = true;
-  if (layer_ == 0) timer_.Run(&EncoderTimes::rest, [&] { Stage(); });
+  if (layer_ == 0) timer_.Run(&RunTimes::rest, [&] { Stage(); });
   if (recorded_) {
     const Rows logits = RunRecorded();
     if (!wanted_.empty()) BringRows(logits, 0, std::ssize(wanted_));
     results_.Take();
     return End();
   }
-  if (layer_ == 0) timer_.Run(&EncoderTimes::rest, [&] { forward_->Embed(ops_); });
+  if (layer_ == 0) timer_.Run(&RunTimes::rest, [&] { forward_->Embed(ops_); });
   ops_.set_timer(&timer_);
   forward_->Layer(ops_, layer_);
   ops_.set_timer(nullptr);
   if (++layer_ < forward_->layers()) return true;
-  timer_.Run(&EncoderTimes::rest, [&] { BringResults(); });
+  timer_.Run(&RunTimes::rest, [&] { BringResults(); });
   return End();
 }
 

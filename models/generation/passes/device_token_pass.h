@@ -98,7 +98,7 @@ class DeviceTokenPass final : public TokenPass {
   // kDeviceLogitRows rows of logits at a time.
   DeviceTokenPass(std::unique_ptr<TokenForward> forward, const Device& device, Compute compute,
                   const kernels::cuda::DeviceBlocks& blocks, DeviceTokenWorkspace& workspace,
-                  EncoderTimes* times);
+                  RunTimes* times);
   ~DeviceTokenPass() override;
 
   absl::Status Begin() override;

@@ -77,7 +77,7 @@ EncoderSequence ForwardDecoder::Stage::Sample(double room) const {
 
 absl::StatusOr<std::unique_ptr<DecoderSequence>> ForwardDecoder::Stage::ReadSample(
     const EncoderSequence& sample) {
-  EncoderTimes times;
+  RunTimes times;
   decoder_.times_ = &times;
   std::unique_ptr<DecoderSequence> sequence = Open(sample);
   DecoderFeed feed{.sequence = sequence.get(), .tokens = {}, .wanted = WantedLogits::kNone};
@@ -210,9 +210,9 @@ std::unique_ptr<TokenPass> ForwardDecoder::MakePass(std::vector<TokenRun> runs) 
 }
 
 absl::Status ForwardDecoder::WarmUp() {
-  EncoderTimes* const kept = times_;
+  RunTimes* const kept = times_;
   Calibration calibration = {*this, *costs_, static_cast<double>(budget_->Room()),
-                             [this](EncoderTimes* times) { times_ = times; }};
+                             [this](RunTimes* times) { times_ = times; }};
   EncoderSequence sample;
   if (stage_) {
     sample = stage_->Sample(calibration.capacity);

@@ -67,7 +67,7 @@ class ForwardDecoder final : public Decoder {
   DecoderPlacement* placement() const { return placement_.get(); }
   kernels::ProjectionCache& projection_cache() { return *cache_; }
   // Steps add their seconds to it from here on; null: no more.
-  void set_times(EncoderTimes* times) { times_ = times; }
+  void set_times(RunTimes* times) { times_ = times; }
 
  private:
   ForwardDecoder(std::unique_ptr<TokenModel> model, Compute compute, const Limits& limits,
@@ -92,7 +92,7 @@ class ForwardDecoder final : public Decoder {
   std::unique_ptr<CountedCosts> costs_;
   ScratchKeeper scratch_;
   const std::unique_ptr<Stage> stage_;  // Null without an encoder.
-  EncoderTimes* times_ = nullptr;
+  RunTimes* times_ = nullptr;
 };
 
 }  // namespace longview::models

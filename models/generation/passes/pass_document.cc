@@ -24,7 +24,7 @@ int64_t StateBytesOf(const SourceContext& context, const EncoderSequence& docume
 }  // namespace
 
 PassDocument::PassDocument(const SourceContext& context, const EncoderSequence& document,
-                           EncoderTimes* times)
+                           RunTimes* times)
     : context_(context),
       document_(WithAllRows(document)),
       wants_states_(!document.wanted.empty()),

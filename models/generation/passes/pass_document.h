@@ -36,7 +36,7 @@ struct SourceContext {
 class PassDocument final : private DeviceItems {
  public:
   // `times` may be null.
-  PassDocument(const SourceContext& context, const EncoderSequence& document, EncoderTimes* times);
+  PassDocument(const SourceContext& context, const EncoderSequence& document, RunTimes* times);
   PassDocument(const PassDocument&) = delete;
   PassDocument& operator=(const PassDocument&) = delete;
 
@@ -80,7 +80,7 @@ class PassDocument final : private DeviceItems {
   const SourceContext context_;
   const EncoderSequence document_;  // Every row is wanted.
   const bool wants_states_;
-  EncoderTimes* const times_;
+  RunTimes* const times_;
   kernels::CacheSequence kept_;
   HeldBytes held_;                 // By the reading and the states, beside the cache's.
   std::vector<std::byte> states_;  // [tokens, width] fp32, if wanted.

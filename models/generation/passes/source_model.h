@@ -36,7 +36,7 @@ struct SourceReading {
   float* states;                       // [tokens, width] last hidden states; null: not wanted.
   const ComputeContext& host;
   ScratchKeeper& scratch;
-  EncoderTimes* times;  // May be null.
+  RunTimes* times;  // May be null.
 };
 
 // Bytes of reading a document on the host.

@@ -65,7 +65,7 @@ class Sums final : public DevicePart {
     Add(device_, lists_[0], x_, count_);
   }
   void RunLayer(int layer, const DeviceTimer& timer) override {
-    timer.Run(&EncoderTimes::linears, [&] { Add(device_, lists_[layer + 1], x_, count_); });
+    timer.Run(&RunTimes::linears, [&] { Add(device_, lists_[layer + 1], x_, count_); });
   }
   void AddResults(DeviceResults& results) const override { results.Add(x_, bytes_.results); }
 
@@ -152,7 +152,7 @@ TEST(DeviceRunTest, WhatFitsIsOnePart) {
   const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
   DeviceWorkspace workspace(*device, RoomFor(*device, 60));
   SumItems items(*device, {20, 7, 33});
-  EncoderTimes times;
+  RunTimes times;
   DeviceRun run(*device, workspace, items, &times);
   while (run.Advance()) {
   }

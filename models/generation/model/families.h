@@ -1,7 +1,7 @@
 // The generating models of the registry, by family.
 #pragma once
 
-#include "models/generation/family.h"
+#include "models/generation/model/family.h"
 
 namespace longview::models {
 

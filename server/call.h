@@ -9,7 +9,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/trace_context.h"
+#include "server/call_ids.h"
 
 namespace longview::server {
 

@@ -9,7 +9,6 @@
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
 #include "client/cli/over_inputs.h"
-#include "client/cli/pictures.h"
 
 namespace longview::client {
 namespace {

@@ -8,7 +8,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/connection.h"
 #include "client/cli/draw/detections.h"
-#include "client/cli/draw/places.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
 #include "client/cli/over_inputs.h"

@@ -64,7 +64,7 @@ struct CommandLine {
   std::optional<std::string> prompt_name;  // The question's; unset = "query" where there is one.
 
   // detect; unset = the model's.
-  std::string draw;  // Where pictures with their detections go (draw/places.h).
+  std::string draw;  // Where pictures with their detections go (draw/detections.h).
   std::optional<double> score_threshold;
   std::optional<int> max_detections;
   bool masks = false;

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/pictures.h"
 #include "client/cli/utf8.h"
 
 namespace longview::client {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -54,6 +54,13 @@ std::string ReadUpTo(std::istream& stream, uint64_t limit) {
   }
   return text;
 }
+
+constexpr std::string_view kJpeg = "\xff\xd8\xff";
+constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
+// A RIFF file: its size in bytes stands between the two.
+constexpr std::string_view kRiff = "RIFF", kWebp = "WEBP";
+constexpr size_t kWebpAt = 8;
+constexpr size_t kMostNeeded = 12;
 
 }  // namespace
 
@@ -106,6 +113,21 @@ absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& opt
   if (options.lossy) return ReplaceInvalidUtf8(text);
   return absl::InvalidArgumentError(
       absl::StrCat("not UTF-8 at byte ", *invalid, "; --lossy replaces what is invalid"));
+}
+
+std::string_view PictureFormat(std::string_view content) {
+  if (content.starts_with(kJpeg)) return "JPEG";
+  if (content.starts_with(kPng)) return "PNG";
+  const bool webp = content.size() >= kMostNeeded && content.starts_with(kRiff) &&
+                    content.substr(kWebpAt).starts_with(kWebp);
+  return webp ? "WebP" : "";
+}
+
+std::string_view PictureFormatOfFile(const std::string& path) {
+  char bytes[kMostNeeded];
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes, sizeof bytes);
+  return PictureFormat({bytes, static_cast<size_t>(file.gcount())});
 }
 
 }  // namespace longview::client

@@ -1,4 +1,5 @@
-// Inputs of the command line: files, directories, standard input.
+// Inputs of the command line: files, directories, standard input; and which of them are pictures,
+// by their first bytes.
 //
 // Not thread-safe where standard input is concerned: it is read once, by one thread.
 #pragma once
@@ -40,5 +41,11 @@ struct ReadOptions {
 // texts are read; the message has the value and the limit, the caller adds the path).
 absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& options,
                                       std::istream& standard_input);
+
+// "JPEG", "PNG" or "WebP", which the server decodes; "" for anything else.
+std::string_view PictureFormat(std::string_view content);
+
+// The same for the file at `path`, of which the first bytes are read; "" if it cannot be read.
+std::string_view PictureFormatOfFile(const std::string& path);
 
 }  // namespace longview::client

@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
   // A closed pipe (`longview ... | head`) means that no more is wanted: end quietly.
   std::signal(SIGPIPE, SIG_DFL);
-  // Failed connections are explained in plain words (diagnosis.h).
+  // Failed connections are explained in plain words (connection.h).
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const auto environment = [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());

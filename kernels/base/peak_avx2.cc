@@ -1,4 +1,4 @@
-#include "kernels/base/peak_loops.h"
+#include "kernels/base/peak_rate.h"
 
 namespace longview::kernels {
 

@@ -1,4 +1,4 @@
-#include "kernels/base/peak_loops.h"
+#include "kernels/base/peak_rate.h"
 
 // `steps` rounds of one instruction on 24 full registers, none of which waits for another.
 // Assembly, because a compiler may drop or reorder sums that nobody reads; a macro, because the

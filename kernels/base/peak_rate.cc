@@ -2,8 +2,6 @@
 
 #include <time.h>
 
-#include "kernels/base/peak_loops.h"
-
 namespace longview::kernels {
 namespace {
 

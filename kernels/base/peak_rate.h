@@ -10,4 +10,12 @@ namespace longview::kernels {
 // millisecond in all. kScalar and a variant this CPU lacks give 0. Thread-safe.
 double PeakGflops(Isa isa);
 
+// Register-only multiply-add loops that PeakGflops times, compiled for their instruction set only.
+// Each does `steps` rounds of independent multiply-adds, enough to hide their latency, and returns
+// the operations done. REQUIRES: the CPU has the instruction set.
+double PeakLoopAvx2(int steps);
+double PeakLoopAvx512(int steps);
+double PeakLoopAvx512Bf16(int steps);
+double PeakLoopAmx(int steps);
+
 }  // namespace longview::kernels

@@ -1,5 +1,8 @@
 #include "kernels/cuda/device_blocks.h"
 
+#include "kernels/base/workspace.h"
+#include "kernels/cuda/span/span_call.h"
+
 namespace longview::kernels::cuda {
 
 std::byte* DeviceBlocks::Reserve(size_t bytes) {
@@ -14,6 +17,22 @@ void DeviceBlocks::Return(std::byte* memory, size_t) {
 
 void DeviceBlocks::Copy(std::byte* to, const std::byte* from, size_t bytes) {
   Keep(api_.copy(stream_, to, from, bytes));
+}
+
+CacheRows RowsOf(const ProjectionCache& cache, int strip, int layer) {
+  const CacheShape& shape = cache.shape();
+  const Source source = cache.PagedSource(strip, layer, nullptr, nullptr);
+  return {const_cast<void*>(source.k), const_cast<void*>(source.v), shape.kv_heads, shape.Dk,
+          BlockPitch(shape.Dk)};
+}
+
+CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place) {
+  return {place.block < 0 ? -1 : place.block * cache.shape().layers, place.slot};
+}
+
+int64_t StateShift(const CacheShape& cache, int layer) {
+  const size_t state = AlignUp(PoolStateBytes(cache.pool_columns, cache.pool_widths));
+  return layer * static_cast<int64_t>(state / sizeof(float));
 }
 
 }  // namespace longview::kernels::cuda

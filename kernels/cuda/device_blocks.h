@@ -1,16 +1,18 @@
 // A device's memory for the blocks of a cache: reserved as a whole when a model loads, copied on
-// the stream that the model computes on.
-//
-// Used by the thread that uses the stream.
+// the stream that the model computes on, addressed by kernels.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/cache/block_memory.h"
+#include "kernels/cache/cache_step.h"
+#include "kernels/cache/projection_cache.h"
+#include "kernels/cuda/decoder_rows/token_api.h"
 #include "kernels/cuda/plugin_api.h"
 
 namespace longview::kernels::cuda {
 
+// Used by the thread that uses the stream.
 class DeviceBlocks final : public BlockMemory {
  public:
   // Borrows table and stream.
@@ -37,5 +39,16 @@ class DeviceBlocks final : public BlockMemory {
   Stream* const stream_;
   Status status_ = 0;
 };
+
+// A projection cache in such memory as kernels address it, by functions of their arguments.
+//
+// One layer's part of a strip, for writing. REQUIRES: BlockForm::kRows, keys as wide as values.
+CacheRows RowsOf(const ProjectionCache& cache, int strip, int layer);
+
+// Where a row goes.
+CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place);
+
+// Floats from the first layer's sums of an open segment to this one's.
+int64_t StateShift(const CacheShape& cache, int layer);
 
 }  // namespace longview::kernels::cuda

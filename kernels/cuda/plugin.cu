@@ -7,15 +7,7 @@
 #include <new>
 
 #include "kernels/cuda/base/checked.cuh"
-#include "kernels/cuda/common_rows/rows.cuh"
-#include "kernels/cuda/decoder_rows/token.cuh"
-#include "kernels/cuda/encoder_rows/encoder.cuh"
-#include "kernels/cuda/linear_attention/outer.cuh"
-#include "kernels/cuda/pool/pool.cuh"
-#include "kernels/cuda/sampling/sampling.cuh"
-#include "kernels/cuda/span/span.cuh"
-#include "kernels/cuda/vision/maps.cuh"
-#include "kernels/cuda/vision/performer.cuh"
+#include "kernels/cuda/base/plugin_tables.cuh"
 
 namespace longview::kernels::cuda {
 

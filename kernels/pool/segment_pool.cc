@@ -8,7 +8,6 @@
 #include "kernels/base/bfloat16.h"
 #include "kernels/base/check.h"
 #include "kernels/pool/column_weights.h"
-#include "kernels/pool/pool_parts.h"
 #include "kernels/pool/weighted_sum.h"
 
 namespace longview::kernels {

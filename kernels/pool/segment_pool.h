@@ -75,4 +75,15 @@ void PoolAppend(const PoolCall& call, std::span<const PoolState> states, const P
 void PoolMeans(const PoolState& state, int columns, std::span<const int> widths,
                std::span<float* const> out);
 
+// PoolSegments in two halves, for values that never exist as a whole: the same bits. Thread-safe;
+// all memory is the caller's.
+//
+// Softmax of the scores over each segment, [T, C] from the first row on. `weights` may be the
+// scores' own memory if score_stride is C. No value is read.
+void WeighSegments(const PoolCall& call, float* weights, const ParallelFor& pool);
+
+// Adds the rows of the only segment, times `weights` [rows, C], to each value's out [C, width],
+// which begins as zeros. Rows come in order, any number at a time. No score is read.
+void AddWeighted(const PoolCall& call, const float* weights, const ParallelFor& pool);
+
 }  // namespace longview::kernels

@@ -6,7 +6,6 @@
 
 #include "kernels/base/bfloat16.h"
 #include "kernels/base/check.h"
-#include "kernels/span/plan_check.h"
 #include "kernels/span/tile_kernel.h"
 
 namespace longview::kernels {

@@ -96,4 +96,8 @@ WorkspaceBytes Measure(const Plan& plan, const Call& call, Isa isa);
 void RunPlan(const Plan& plan, const Call& call, const Workspace& workspace,
              const ParallelFor& pool, Isa isa);
 
+// The contracts between a plan and a call, checked before every run. Aborts when an index, size or
+// pointer cannot be right. Linear in tiles and spans, reads no tensor. Thread-safe.
+void CheckPlan(const Plan& plan, const Call& call, Isa isa);
+
 }  // namespace longview::kernels

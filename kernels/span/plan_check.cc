@@ -1,4 +1,4 @@
-#include "kernels/span/plan_check.h"
+#include "kernels/span/executor.h"
 
 #include "kernels/base/check.h"
 

@@ -95,4 +95,9 @@ void RunPlanWith(const TileKernel& kernel, const Plan& plan, const Call& call,
 // Portable packer: clears the block and writes its rows through KvLayout.
 void PackBlockPortable(const PackBlock& request);
 
+// The obviously right tile kernel: scalar, one key after the other, double precision inside.
+// Every other instruction set is held to it. Reads every layout in place, rows without packing.
+// Needs no scratch. Thread-safe.
+extern const TileKernel kReferenceTileKernel;
+
 }  // namespace longview::kernels

@@ -1,4 +1,4 @@
-#include "kernels/span/executor_ref.h"
+#include "kernels/span/tile_kernel.h"
 #include "kernels/span/vector_kernel.h"
 
 namespace longview::kernels {

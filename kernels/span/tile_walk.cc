@@ -1,4 +1,4 @@
-#include "kernels/span/tile_walk.h"
+#include "kernels/span/vector_kernel.h"
 
 #include <algorithm>
 #include <numbers>

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/checkpoint/convert.h"
-#include "models/checkpoint/surplus.h"
 
 namespace longview::models {
+
 namespace {
 
 constexpr size_t kListed = 8;                       // Names spelled out in one message.
@@ -159,6 +159,13 @@ absl::Status WeightSource::Finish() const {
   absl::Status status = absl::InvalidArgumentError(absl::StrCat(origin_, ": ", surplus));
   status.SetPayload(kSurplusTensors, absl::Cord(surplus));
   return status;
+}
+
+absl::Status LeaveSurplusAside(const absl::Status& finished, std::vector<std::string>& notes) {
+  const auto surplus = finished.GetPayload(kSurplusTensors);
+  if (!surplus) return finished;
+  notes.push_back(absl::StrCat("left aside: ", std::string(*surplus)));
+  return absl::OkStatus();
 }
 
 }  // namespace longview::models

@@ -73,4 +73,11 @@ class WeightSource {
   std::set<std::string, std::less<>> used_;
 };
 
+// The payload of WeightSource::Finish's error: the surplus tensors in words.
+inline constexpr char kSurplusTensors[] = "longview/surplus-tensors";
+
+// `finished`, but OK where surplus tensors are all that is wrong: they are named in `notes`. For
+// models that may leave aside what they do not have, as HuggingFace's classes do with a warning.
+absl::Status LeaveSurplusAside(const absl::Status& finished, std::vector<std::string>& notes);
+
 }  // namespace longview::models

@@ -5,6 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "models/cost/stopwatch.h"
 #include "models/cost/work.h"
 
@@ -53,5 +55,30 @@ class BestRates {
   EncoderWork brief_;
   double brief_seconds_ = std::numeric_limits<double>::infinity();
 };
+
+// Work that is done to measure it: `seconds` runs it, adds its parts to the times (which may be
+// null) and returns how long it took in all.
+struct SampleRun {
+  EncoderWork work;
+  absl::FunctionRef<absl::StatusOr<double>(RunTimes*)> seconds;
+};
+
+// Adds a moment to the best rates there were: those of `large`, which fills panels and windows, and
+// the fixed price of a run, which is what `brief` takes beyond its operations. Without a brief one
+// it is what the large one takes.
+inline absl::StatusOr<EncoderRates> Calibrate(const SampleRun& large, const SampleRun* brief,
+                                              BestRates& best) {
+  // The very first run of each pays for code generation.
+  const bool warm = !best.empty();
+  for (int run = warm ? 1 : 0; run < 2; ++run) {
+    RunTimes times;
+    absl::StatusOr<double> seconds = large.seconds(&times);
+    if (!seconds.ok()) return seconds.status();
+    if (brief != nullptr) seconds = brief->seconds(nullptr);
+    if (!seconds.ok()) return seconds.status();
+    if (run == 1) best.Add(large.work, times, (brief != nullptr ? brief : &large)->work, *seconds);
+  }
+  return best.rates();
+}
 
 }  // namespace longview::models

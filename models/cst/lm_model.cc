@@ -8,7 +8,7 @@
 #include "models/cst/lm_cache.h"
 #include "models/cst/lm_pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/passes/weighed_model.h"
 
 namespace longview::models {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cuda/decoder_rows/cache_rows.h"
+#include "kernels/cuda/device_blocks.h"
 #include "models/cst/layer_parts.h"
 #include "models/cst/lm_cache.h"
 #include "models/cst/pool_slices.h"

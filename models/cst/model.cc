@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/cst/pass.h"
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "models/encoder/head_rows.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/model.h"

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/convert.h"
 #include "models/cst/positions.h"
-#include "models/layers/decoder_bias.h"
+#include "models/layers/weight_loader.h"
 #include "models/ops/family_loader.h"
 
 namespace longview::models {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "models/vision/families.h"
+#include "models/vision/backbone.h"
 
 namespace longview::models {
 

@@ -23,4 +23,10 @@ struct ComputeChoice {
 absl::StatusOr<ComputeChoice> ChooseCompute(const std::string& asked, const std::string& serving,
                                             const std::string& stored);
 
+// The same on a CUDA device, where `auto` is the 16-bit type that the directory names, bf16 or
+// fp16: every device multiplies both natively.
+absl::StatusOr<ComputeChoice> ChooseDeviceCompute(const std::string& asked,
+                                                  const std::string& serving,
+                                                  const std::string& stored);
+
 }  // namespace longview::models

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "models/config/common_config.h"
 #include "models/config/serving_config.h"
-#include "models/vision/facts.h"
+#include "models/vision/family.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {

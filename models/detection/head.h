@@ -10,6 +10,8 @@
 #include "kernels/vision/box.h"
 #include "models/cost/work.h"
 #include "models/dense/layer.h"
+#include "models/detection/config.h"
+#include "models/detection/weights.h"
 #include "models/vision/family.h"
 
 namespace longview::models {
@@ -70,5 +72,17 @@ struct HeadContext {
   Compute compute = Compute::kFp32;
   const kernels::ParallelFor* pool = nullptr;
 };
+
+// Mask R-CNN's heads: proposals, boxes, masks. Borrows its arguments, which outlive it.
+std::unique_ptr<DetectorHead> MakeMaskRcnnHead(const DetectorConfig& config,
+                                               const DetectorWeights& weights,
+                                               const HeadContext& context);
+
+// RetinaNet's head: two towers of convolutions over all levels of the pyramid, class scores and box
+// deltas per anchor. Scores are never kept: the candidates of a level are chosen panel by panel.
+// Borrows its arguments, which outlive it.
+std::unique_ptr<DetectorHead> MakeRetinaNetHead(const DetectorConfig& config,
+                                                const DetectorWeights& weights,
+                                                const HeadContext& context);
 
 }  // namespace longview::models

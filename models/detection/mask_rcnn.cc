@@ -1,4 +1,4 @@
-#include "models/detection/mask_rcnn.h"
+#include "models/detection/head.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/image/limits.h"
+#include "models/image/pipeline.h"
 #include "models/vision/prepare.h"
 
 namespace longview::models {

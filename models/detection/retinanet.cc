@@ -1,4 +1,4 @@
-#include "models/detection/retinanet.h"
+#include "models/detection/head.h"
 
 #include <algorithm>
 #include <cmath>

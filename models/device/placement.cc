@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/dense/compute_choice.h"
-#include "models/device/device_compute.h"
 
 namespace longview::models {
 

@@ -1,6 +1,7 @@
 // Where a model is loaded and in which type it computes: one decision for all families.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "models/dense/compute.h"
 #include "models/device/device.h"
+#include "models/device/device_workspace.h"
 #include "models/directory/model_directory.h"
 #include "models/model.h"
 
@@ -45,5 +47,13 @@ absl::StatusOr<Placement> PlaceModel(std::unique_ptr<Device> device, const Devic
 // Runs `load`, in the Turn of `device` unless null; what it throws is a status as GuardDevice's.
 absl::Status LoadInTurn(const std::string& what, const Device* device,
                         absl::FunctionRef<absl::Status()> load);
+
+// The share of its device that a model was given at load.
+struct DevicePlacement {
+  std::unique_ptr<const Device> device;
+  Compute compute = Compute::kFp32;
+  size_t weight_bytes = 0;  // In the device's memory.
+  DeviceRunBytes room;      // For the workspace.
+};
 
 }  // namespace longview::models

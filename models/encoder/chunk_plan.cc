@@ -1,4 +1,4 @@
-#include "models/encoder/chunk_plan.h"
+#include "models/encoder/prepare.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,11 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "models/encoder/chunk_windows.h"
 #include "models/encoder/draft.h"
-#include "models/encoder/pool_modes.h"
-#include "models/encoder/prompt.h"
+#include "models/encoder/sentence_wishes.h"
 #include "models/encoder/text_chunks.h"
 #include "models/text/code_point_index.h"
-#include "models/text/token_rows.h"
+#include "models/text/tokenizer_codec.h"
 #include "models/text/utf8.h"
 
 namespace longview::models {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/encoder/cut_text.h"
 #include "models/text/bounded_codec.h"
+#include "models/text/tokenizer.h"
 
 namespace longview::models {
 namespace {

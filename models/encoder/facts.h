@@ -83,4 +83,9 @@ EncoderFacts FactsOfText(std::string family, const Config& config) {
   return facts;
 }
 
+// Says of an encoder in general: task, tasks, labels and the tensors of the Open Inference
+// Protocol. `sentence` may be null.
+ModelInfo EncoderInfo(const EncoderFacts& facts, const SentenceConfig* sentence,
+                      bool has_tokenizer);
+
 }  // namespace longview::models

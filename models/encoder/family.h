@@ -18,10 +18,10 @@
 #include "kernels/base/parallel.h"
 #include "models/directory/model_directory.h"
 #include "models/encoder/item.h"
-#include "models/encoder/longest_document.h"
 #include "models/encoder/pass.h"
 #include "models/encoder/rules.h"
 #include "models/ops/weight_placer.h"
+#include "models/text/tokenizer.h"
 
 namespace longview::models {
 
@@ -121,5 +121,17 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeFamily(const absl::StatusOr<C
   if (!config.ok()) return config.status();
   return std::make_unique<Family>(*config, directory);
 }
+
+// The text encoders of the registry, by family; see MakeEncoder.
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeBert(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeCst(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeLongformer(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeLsText(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeLuna(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeModernBert(const ModelDirectory& directory);
+absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeRoberta(const ModelDirectory& directory);
+
+// See ReadTokenizer: of Luna's dictionaries.
+absl::StatusOr<std::optional<Tokenizer>> ReadLunaTokenizer(const ModelDirectory& directory);
 
 }  // namespace longview::models

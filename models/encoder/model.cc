@@ -5,20 +5,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/cost/best_rates.h"
 #include "models/device/placement.h"
 #include "models/directory/architecture.h"
-#include "models/encoder/chunk_plan.h"
+#include "models/encoder/facts.h"
 #include "models/encoder/heads_pass.h"
-#include "models/encoder/info.h"
 #include "models/encoder/placed_encoder.h"
 #include "models/encoder/prepare.h"
 #include "models/encoder/run.h"
 #include "models/encoder/sentence_pipeline.h"
-#include "models/forward/calibrate.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
 #include "models/text/text_listing.h"
-#include "models/text/token_rows.h"
+#include "models/text/tokenizer_codec.h"
 
 namespace longview::models {
 namespace {

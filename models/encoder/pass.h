@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "models/device/device_run.h"
 #include "models/encoder/ragged_batch.h"
 #include "models/forward/forward.h"
 
@@ -43,5 +44,11 @@ class EncoderPass : public Forward {
   // (none before layer 0), and in the plans, which are staged anew.
   virtual void LeaveDropped(int layer) = 0;
 };
+
+// The most that one document of up to `tokens` tokens needs as a part, whatever its masks, its
+// padding and the rows it wants, by what `most_bytes` says of a batch: a device must have room for
+// a text encoder's longest one.
+DeviceRunBytes LongestDocumentBytes(
+    int tokens, absl::FunctionRef<DeviceRunBytes(RaggedBatch::Sequences)> most_bytes);
 
 }  // namespace longview::models

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "models/cost/work.h"
 #include "models/dense/scratch_keeper.h"
-#include "models/device/device_placement.h"
+#include "models/device/placement.h"
 #include "models/encoder/batch.h"
 #include "models/encoder/family.h"
 #include "models/layers/compute_context.h"

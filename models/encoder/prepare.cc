@@ -8,9 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/span/band_planner.h"
 #include "models/encoder/draft.h"
-#include "models/encoder/pool_modes.h"
-#include "models/encoder/prompt.h"
-#include "models/text/token_rows.h"
+#include "models/encoder/sentence_wishes.h"
+#include "models/text/tokenizer_codec.h"
 
 namespace longview::models {
 namespace {

@@ -48,4 +48,11 @@ absl::StatusOr<EncoderSequence> PrepareDocument(const EncoderFrontEnd& front,
                                                 const Request& request, bool all_rows,
                                                 ItemUsage& usage);
 
+// A request for the chunks of a text as the items that answer it. Thread-safe.
+//
+// Late chunking (one forward over the text, pooled chunk by chunk) where the text fits and parts
+// can be pooled; windows where it does not fit; where parts cannot be pooled, each chunk's text is
+// an item of its own. INVALID_ARGUMENT names field, value and limit.
+absl::StatusOr<ChunkPlan> PlanTextChunks(const EncoderFrontEnd& front, const Request& request);
+
 }  // namespace longview::models

@@ -8,7 +8,6 @@
 #include "models/encoder/family.h"
 #include "models/encoder/item.h"
 #include "models/model.h"
-#include "models/text/answer_span.h"
 #include "models/text/code_point_index.h"
 #include "models/text/scores.h"
 #include "models/text/tokenizer.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/pool/pool_parts.h"
+#include "kernels/pool/segment_pool.h"
 #include "models/dense/rowwise.h"
 #include "models/layers/landmark_row.h"
 #include "models/parallel.h"

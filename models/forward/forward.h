@@ -2,8 +2,9 @@
 //
 // A forward plans when it is made: which rows there are and who sees whom. Then a backend has it
 // stage its lists, take its buffers and run its layers. Text encoders (encoder/pass.h), image
-// models (vision/pass.h) and decoders (generation/token_forward.h) add what leaves the forward;
-// what runs it is host_runner.h, or forward_part.h and generation/device_token_pass.h on a device.
+// models (vision/staged_pass.h) and decoders (generation/token_forward.h) add what leaves the
+// forward; what runs it is host_runner.h, or forward_part.h and generation/device_token_pass.h on a
+// device.
 #pragma once
 
 #include <vector>

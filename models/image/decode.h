@@ -38,7 +38,7 @@ struct DecodeLimits {
   int64_t max_pixels = int64_t{1} << 26;
 };
 
-// INVALID_ARGUMENT, marked as undecodable (undecodable.h) unless it is a limit: no known format,
+// INVALID_ARGUMENT, marked as undecodable (codec.h) unless it is a limit: no known format,
 // broken header, more pixels than the limit.
 absl::StatusOr<ImageHeader> ReadImageHeader(ImageBytes bytes, const DecodeLimits& limits);
 

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "models/image/codec.h"
 #include "models/image/orientation.h"
-#include "models/image/undecodable.h"
 #include "models/stop_scope.h"
 
 namespace longview::models {

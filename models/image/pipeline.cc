@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
-#include "models/image/limits.h"
+#include "absl/strings/str_cat.h"
 
 namespace longview::models {
+
 namespace {
 
 int RoundUp(int value, int to) { return (value + to - 1) / to * to; }
@@ -112,6 +114,25 @@ absl::StatusOr<PreparedImage> ImagePipeline::Run(ImageBytes bytes,
   absl::StatusOr<Raster> picture = DecodeImage(bytes, limits, rotate);
   if (!picture.ok()) return picture.status();
   return Run(*picture);
+}
+
+ImageSize SeenSize(const ImagePipeline& pipeline, const ImageHeader& header) {
+  const bool turned = pipeline.rotate && header.orientation >= 5;
+  return turned ? ImageSize{header.width, header.height} : ImageSize{header.height, header.width};
+}
+
+absl::Status CheckPixelCount(std::string_view field, const ImagePipeline& pipeline, ImageSize given,
+                             const DecodeLimits& limits) {
+  const auto check = [&](ImageSize size, const std::string& how) -> absl::Status {
+    const int64_t pixels = int64_t{size.height} * size.width;
+    if (pixels <= limits.max_pixels) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(std::string(field), ": ", given.width, " x ",
+                                                   given.height, how, " is ", pixels,
+                                                   " pixels, the limit is ", limits.max_pixels));
+  };
+  if (absl::Status status = check(given, ""); !status.ok()) return status;
+  const ImageSize size = pipeline.ResizedSize(given);
+  return check(size, absl::StrCat(" resized to ", size.width, " x ", size.height));
 }
 
 }  // namespace longview::models

@@ -15,12 +15,13 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/image/decode.h"
 #include "models/image/raster.h"
-#include "models/image/resize.h"
 #include "nlohmann/json_fwd.hpp"
 
 namespace longview::models {
@@ -78,5 +79,14 @@ struct ImagePipeline {
 // nothing here knows are refused, as each could change every pixel.
 absl::StatusOr<ImagePipeline> ReadImagePipeline(const nlohmann::json& config,
                                                 const std::string& origin);
+
+// Size of the picture behind this header, turned if the pipeline turns it: known before a pixel is
+// decoded or allocated. Thread-safe, like the next.
+ImageSize SeenSize(const ImagePipeline& pipeline, const ImageHeader& header);
+
+// INVALID_ARGUMENT that begins with `field`: a picture of this size, or what resizing makes of it,
+// has more pixels than the limit.
+absl::Status CheckPixelCount(std::string_view field, const ImagePipeline& pipeline, ImageSize given,
+                             const DecodeLimits& limits);
 
 }  // namespace longview::models

@@ -19,7 +19,6 @@
 #include "models/image/codec.h"
 #include "models/image/decode.h"
 #include "models/image/orientation.h"
-#include "models/image/undecodable.h"
 #include "models/stop_scope.h"
 
 namespace longview::models {

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "models/image/codec.h"
 #include "models/image/orientation.h"
-#include "models/image/undecodable.h"
 
 namespace longview::models {
 namespace {

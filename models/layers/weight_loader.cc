@@ -1,5 +1,6 @@
 #include "models/layers/weight_loader.h"
 
+#include <array>
 #include <utility>
 
 #include "models/checkpoint/convert.h"
@@ -123,6 +124,16 @@ void NarrowSizes(const DenseLayer& layer, PanelSizes& sizes) {
   sizes.medium = sizes.medium && layer.linear.sizes().medium;
   sizes.large_rows = layer.linear.sizes().large_rows;
   sizes.medium_rows = layer.linear.sizes().medium_rows;
+}
+
+std::vector<float> DecoderBias(const std::string& own, const std::string& shared, bool tied,
+                               int64_t size, WeightLoader& load) {
+  if (!tied && load.source().Has(own)) {
+    load.source().Ignore(shared);
+    return load.Vector(own, size);
+  }
+  const std::array<std::string, 2> names = {shared, own};
+  return load.Copy(load.GetTied(names, {size}));
 }
 
 }  // namespace longview::models

@@ -128,4 +128,11 @@ class WeightLoader {
 // Leaves the panel sizes that `layer` allows too: for layers that run on the same panels.
 void NarrowSizes(const DenseLayer& layer, PanelSizes& sizes);
 
+// The bias [size] of a masked LM's decoder, which files hold under the decoder's name, the head's
+// or both. `own` is the decoder's name of it, `shared` the head's. A decoder that is `tied` to the
+// word embeddings has one tensor under both names; an untied one has its own, or the head's if no
+// other is stored. Errors go to `load`.
+std::vector<float> DecoderBias(const std::string& own, const std::string& shared, bool tied,
+                               int64_t size, WeightLoader& load);
+
 }  // namespace longview::models

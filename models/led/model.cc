@@ -6,13 +6,13 @@
 
 #include "models/decoder_stack/pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/passes/source_model.h"
 #include "models/generation/passes/weighed_model.h"
 #include "models/led/document_pass.h"
 #include "models/led/rules.h"
 #include "models/led/weights.h"
-#include "models/longformer/longest_document.h"
+#include "models/longformer/pass.h"
 
 namespace longview::models {
 namespace {

@@ -9,10 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/span/band_planner.h"
 #include "models/encoder/draft.h"
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "models/encoder/model.h"
 #include "models/encoder/pad_positions.h"
-#include "models/longformer/longest_document.h"
 #include "models/longformer/pass.h"
 #include "models/transformer/heads.h"
 

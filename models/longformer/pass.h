@@ -6,7 +6,11 @@
 #include <map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "models/device/device_run.h"
 #include "models/encoder/pass.h"
+#include "models/encoder/ragged_batch.h"
+#include "models/longformer/config.h"
 #include "models/longformer/layer.h"
 
 namespace longview::models {
@@ -59,5 +63,11 @@ class LongformerPass final : public EncoderPass {
   Rows kept_;        // [wanted, H] x of it.
   Rows kept_input_;  // T [wanted, H] of it.
 };
+
+// The most that one document of `max_tokens` tokens needs, whatever is global in it, by what
+// `bytes` says of a batch: a device must have room for a Longformer's longest one.
+DeviceRunBytes LongestLongformerBytes(
+    const LongformerConfig& config, int max_tokens,
+    absl::FunctionRef<DeviceRunBytes(RaggedBatch::Sequences)> bytes);
 
 }  // namespace longview::models

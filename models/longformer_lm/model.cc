@@ -21,7 +21,7 @@
 
 #include "models/decoder_stack/pass.h"
 #include "models/encoder/model.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/passes/weighed_model.h"
 #include "models/longformer_lm/weights.h"
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/decoder_bias.h"
 #include "models/layers/weight_loader.h"
 
 namespace longview::models {

@@ -73,6 +73,13 @@ struct LunaConfig {
   int position_rows() const { return max_tokens + pad + 1; }
 };
 
+// Whether the head reads rows of P.
+inline bool ReadsProjected(const LunaConfig& config) {
+  return config.head == LunaHead::kNone || config.head == LunaHead::kProjectedMax ||
+         config.head == LunaHead::kProjectedHead ||
+         (config.is_lra() && config.pooling == LunaPooling::kProjectedMean);
+}
+
 // `common` is what the shared reader made of the same object. INVALID_ARGUMENT begins with
 // `origin` and names key, value and what is possible.
 absl::StatusOr<LunaConfig> ParseLunaConfig(const nlohmann::json& json, const CommonConfig& common,

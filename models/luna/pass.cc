@@ -1,6 +1,5 @@
 #include "models/luna/pass.h"
 
-#include "models/luna/heads.h"
 #include "models/ops/attend.h"
 #include "models/ops/embed.h"
 #include "models/ops/feed_forward.h"

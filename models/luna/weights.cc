@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/sinusoids.h"
-#include "models/luna/norm_gain.h"
+#include "models/luna/weight_forms.h"
 #include "models/ops/family_loader.h"
 
 namespace longview::models {

@@ -6,7 +6,7 @@
 #include "models/ops/residual.h"
 #include "models/ops/states.h"
 
-#include "kernels/cuda/decoder_rows/cache_rows.h"
+#include "kernels/cuda/device_blocks.h"
 #include "kernels/span/full_planner.h"
 
 namespace longview::models {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/linear_attention/outer_api.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/options/settings.h"
 #include "models/generation/passes/forward_decoder.h"
 #include "models/luna_decoder/config.h"

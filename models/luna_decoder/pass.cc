@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "kernels/cuda/decoder_rows/cache_rows.h"
+#include "kernels/cuda/device_blocks.h"
 #include "kernels/span/full_planner.h"
 #include "models/generation/passes/document_sequence.h"
 #include "models/luna/plan.h"

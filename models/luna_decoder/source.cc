@@ -1,6 +1,6 @@
 #include "models/luna_decoder/source.h"
 
-#include "models/luna/placement.h"
+#include "models/encoder/pad_positions.h"
 #include "models/luna_decoder/document_pass.h"
 
 namespace longview::models {

@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/sinusoids.h"
-#include "models/luna/norm_gain.h"
+#include "models/luna/weight_forms.h"
 #include "models/parallel.h"
 #include "models/torch_guard.h"
 

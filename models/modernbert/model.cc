@@ -1,6 +1,6 @@
 // ModernBERT (Warner et al. 2024) as a family: layers that see their whole document among layers
 // with a window, rotary positions, gated MLPs.
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "models/modernbert/config.h"
 #include "models/modernbert/weights.h"
 #include "models/transformer/family.h"

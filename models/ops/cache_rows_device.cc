@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "kernels/cuda/decoder_rows/cache_rows.h"
+#include "kernels/cuda/device_blocks.h"
 #include "models/ops/cache_rows.h"
 #include "models/ops/device_backend.h"
 

@@ -1,6 +1,7 @@
 // Rows that leave a forward for the host, such as logits.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "models/ops/backend.h"
@@ -11,6 +12,13 @@ namespace longview::models {
 // Rows that a device writes in place of the host's memory, for whoever runs the forward to bring;
 // none on the host.
 Rows TakeDelivered(Backend& backend, int64_t count, int64_t width);
+
+// The probabilities of an adaptive softmax (Grave et al. 2017): log p of every word, out [V], from
+// the scores of all words and, behind them, of the tails [V + k]: log p(w) = log p_head(w) before
+// the first cut-off, else log p_head(tail of w) + log p_tail(w). `cutoffs` are the tails' first
+// words.
+void AdaptiveLogProbabilities(std::span<const float> scores, std::span<const int32_t> cutoffs,
+                              std::span<float> out);
 
 namespace ops {
 

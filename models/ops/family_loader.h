@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
-#include "models/checkpoint/surplus.h"
+#include "models/checkpoint/weight_source.h"
 #include "models/layers/weight_loader.h"
 #include "models/ops/weight_placer.h"
 

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/dense/compute_choice.h"
-#include "models/device/device_compute.h"
 #include "models/directory/architecture.h"
 #include "models/directory/model_directory.h"
 #include "models/model.h"

@@ -10,9 +10,9 @@
 #include "models/cst/config.h"
 #include "models/detection/model.h"
 #include "models/directory/architecture.h"
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "models/encoder/model.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/model/generator_loading.h"
 #include "models/longformer/config.h"
 #include "models/luna/config.h"
@@ -21,7 +21,7 @@
 #include "models/roberta/config.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls_text/config.h"
-#include "models/vision/families.h"
+#include "models/vision/backbone.h"
 #include "models/vision/load.h"
 
 namespace longview::models {

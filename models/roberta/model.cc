@@ -1,6 +1,6 @@
 // Two families with one set of weights: XLM-RoBERTa and RoBERTa, whose positions begin behind the
 // padding's, and BERT, with positions from 0, token types, and heads behind the pooler.
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "models/roberta/config.h"
 #include "models/roberta/weights.h"
 #include "models/transformer/family.h"

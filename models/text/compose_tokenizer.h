@@ -1,6 +1,7 @@
 // Builds a tokenizer.json from the files of older layouts: vocab.json + merges.txt (byte-level
-// BPE of RoBERTa, Longformer, LED, BART, GPT-2) and vocab.txt (WordPiece of BERT). The result is
-// what HuggingFace's converters build for those tokenizer classes.
+// BPE of RoBERTa, Longformer, LED, BART, GPT-2), vocab.txt (WordPiece of BERT) and a SentencePiece
+// vocabulary (XLM-RoBERTa). The result is what HuggingFace's converters build for those tokenizer
+// classes.
 // Thread-safe: pure functions.
 #pragma once
 
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "models/text/tokenizer_class.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::models {
@@ -37,5 +39,12 @@ absl::StatusOr<nlohmann::json> ComposeWordPieceTokenizer(std::string_view vocab,
                                                          std::string_view tokenizer_class,
                                                          const TemplateTokens& tokens,
                                                          std::string_view unk_token);
+
+// XLM-RoBERTa's four tokens first, then the pieces behind SentencePiece's own three, the mask.
+// `bytes` is the file `name`. INVALID_ARGUMENT for classes and kinds of vocabularies that another
+// rule holds for: it names them, and says how a tokenizer.json is made.
+absl::StatusOr<nlohmann::json> ComposeUnigramTokenizer(const std::string& bytes,
+                                                       std::string_view name,
+                                                       const TokenizerClass& tokenizer_class);
 
 }  // namespace longview::models

@@ -1,7 +1,8 @@
-// From logits to what people read: probabilities, rankings, pooled vectors.
+// From logits to what people read: probabilities, rankings, spans of answers, pooled vectors.
 // Thread-safe: pure functions. Sums are double precision, in order.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,5 +34,20 @@ std::vector<float> MeanRows(const float* rows, std::span<const uint8_t> roles, i
 
 // Divides by the Euclidean norm (at least 1e-12).
 void NormalizeVector(std::span<float> vector);
+
+// An answer of extractive question answering.
+struct TokenSpan {
+  int first = 0;  // Tokens, both inclusive.
+  int last = 0;
+  float score = 0;        // start logit + end logit
+  float probability = 0;  // Product of the two softmaxes over the context's tokens.
+};
+
+// The `top_k` spans with first <= last < first + max_tokens inside the context [begin, end), by
+// falling score; equal scores: the earlier first, then the earlier last token.
+// REQUIRES: 0 <= begin <= end <= size of both logits; max_tokens, top_k >= 1.
+std::vector<TokenSpan> BestSpans(std::span<const float> start_logits,
+                                 std::span<const float> end_logits, int begin, int end,
+                                 int max_tokens, int top_k);
 
 }  // namespace longview::models

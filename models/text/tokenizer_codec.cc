@@ -7,9 +7,11 @@
 #include <limits>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "models/text/utf8.h"
 
 namespace longview::models {
+
 namespace {
 
 // GPT-2's alphabet: printable bytes of Latin-1 stand for themselves, the others for the code points
@@ -109,6 +111,24 @@ std::string TokenizerCodec::Bytes(int32_t id) const {
   }
   std::optional<std::string> bytes = token ? FromAlphabet(*token) : std::nullopt;
   return bytes && ReplaceInvalidUtf8(*bytes) == *shown ? *std::move(bytes) : *std::move(shown);
+}
+
+std::optional<std::string> ProblemOfRows(std::span<const int32_t> ids, int rows,
+                                         const Tokenizer* tokenizer) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] >= 0 && ids[i] < rows) continue;
+    const std::optional<std::string> spelling =
+        tokenizer == nullptr ? std::nullopt : tokenizer->IdToToken(ids[i]);
+    return absl::StrCat("token ", spelling ? absl::StrCat("\"", *spelling, "\" ") : "",
+                        "at position ", i, " has id ", ids[i], ", the model's table has ", rows,
+                        " rows");
+  }
+  return std::nullopt;
+}
+
+const Tokenizer* TokenizerOf(const TextCodec* codec) {
+  const auto* const wrapped = dynamic_cast<const TokenizerCodec*>(codec);
+  return wrapped == nullptr ? nullptr : &wrapped->tokenizer();
 }
 
 }  // namespace longview::models

@@ -4,6 +4,9 @@
 // Immutable: thread-safe.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,5 +31,14 @@ class TokenizerCodec final : public TextCodec, public BoundedCodec {
  private:
   const Tokenizer tokenizer_;
 };
+
+// The first of a text's tokens without a row in a model's embedding table (added to its tokenizer,
+// but not to the model), with its spelling, place, id and the count of rows,
+// as the problem of a message; unset: all have one. `tokenizer` may be null.
+std::optional<std::string> ProblemOfRows(std::span<const int32_t> ids, int rows,
+                                         const Tokenizer* tokenizer);
+
+// The tokenizer behind `codec`; null: none of HuggingFace's.
+const Tokenizer* TokenizerOf(const TextCodec* codec);
 
 }  // namespace longview::models

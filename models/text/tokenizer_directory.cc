@@ -11,11 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/text/compose_tokenizer.h"
-#include "models/text/compose_unigram.h"
 #include "models/text/lra_tokenizer.h"
 #include "models/text/tokenizer_class.h"
 #include "models/text/tokenizer_json.h"
-#include "models/text/tokenizer_overrides.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::models {

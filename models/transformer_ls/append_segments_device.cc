@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cuda/decoder_rows/cache_rows.h"
 #include "kernels/cuda/decoder_rows/token_api.h"
+#include "kernels/cuda/device_blocks.h"
 #include "models/ops/device_backend.h"
 #include "models/transformer_ls/append_segments.h"
 

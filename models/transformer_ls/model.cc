@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/base/cpu_features.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/text/byte_codec.h"
 #include "models/transformer_ls/cache_layout.h"
 #include "models/transformer_ls/pass.h"

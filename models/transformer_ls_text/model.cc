@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "models/encoder/head_rows.h"
 #include "models/encoder/heads_pass.h"
 #include "models/encoder/model.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/vision/performer_api.h"
-#include "models/vision/families.h"
+#include "models/vision/backbone.h"
 
 namespace longview::models {
 

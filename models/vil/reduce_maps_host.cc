@@ -3,7 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include "models/dense/products.h"
 #include "models/ops/host_backend.h"
 #include "models/vil/widened_rows.h"
 

@@ -47,4 +47,9 @@ struct VisionBuilder {
                                                          const LoadOptions& options);
 };
 
+// The image families of the registry, which serve as backbones too.
+VisionBuilder VilBuilder();    // "vil"
+VisionBuilder VilLsBuilder();  // "vil_ls"
+VisionBuilder CvtLsBuilder();  // "cvt_ls". Three stages: strides 4, 8, 16.
+
 }  // namespace longview::models

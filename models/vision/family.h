@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,9 +13,20 @@
 #include "models/dense/compute.h"
 #include "models/dense/scratch_keeper.h"
 #include "models/image/pipeline.h"
-#include "models/vision/facts.h"
+#include "models/model.h"
 
 namespace longview::models {
+
+// Facts that a family of image models tells the shared part. Plain data, constant after load.
+struct VisionFacts {
+  std::string family;         // "vil"
+  std::string architecture;   // architectures[0] of config.json.
+  int width = 0;              // Width of the feature vector that enters the head.
+  std::vector<int> strides;   // Pixels per side of a token, by stage.
+  std::vector<int> channels;  // Channels of a map, by stage; empty where it cannot be a backbone.
+  std::vector<std::string> labels;  // Empty: no head.
+  ProblemType problem_type = ProblemType::kSingleLabel;
+};
 
 // A stage's output: [channels, size.height, size.width], fp32.
 struct FeatureMap {

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/cost/best_rates.h"
 #include "models/cost/stopwatch.h"
-#include "models/forward/calibrate.h"
 #include "models/pauses.h"
 #include "models/vision/prepare.h"
 #include "models/vision/run.h"

@@ -11,7 +11,6 @@
 #include "models/directory/model_directory.h"
 #include "models/image/pipeline.h"
 #include "models/model.h"
-#include "models/vision/facts.h"
 #include "models/vision/family.h"
 
 namespace longview::models {

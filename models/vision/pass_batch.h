@@ -14,7 +14,7 @@
 #include "models/forward/forward_part.h"
 #include "models/forward/host_runner.h"
 #include "models/vision/family.h"
-#include "models/vision/pass.h"
+#include "models/vision/staged_pass.h"
 
 namespace longview::models {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "models/image/limits.h"
+#include "models/image/pipeline.h"
 
 namespace longview::models {
 namespace {

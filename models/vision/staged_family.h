@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/device/device_placement.h"
+#include "models/device/placement.h"
 #include "models/ops/weight_placer.h"
 #include "models/parallel.h"
 #include "models/vision/backbone.h"

@@ -1,6 +1,9 @@
 // A forward through stages of blocks: what families share whose stages are a convolution that makes
 // tokens of the map before, or of pixels, and a number of blocks over ragged rows. The residual
 // stream is fp32 in every compute type.
+//
+// Its results are the vectors that enter the head of all pictures of the ragged batch, then the
+// wanted maps [channels, rows, columns], picture by picture, stages rising.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +12,24 @@
 #include <span>
 #include <vector>
 
+#include "models/forward/forward.h"
+#include "models/image/pipeline.h"
 #include "models/ops/feed_forward.h"
 #include "models/vision/make_tokens.h"
 #include "models/vision/map_means.h"
 #include "models/vision/map_planes.h"
-#include "models/vision/pass.h"
 
 namespace longview::models {
+
+// One picture of a pass.
+struct VisionPicture {
+  ImageSize size;
+  const PixelValues* pixels = nullptr;  // Null: only bytes are asked for.
+  std::vector<int> stages;              // Wanted stages, rising.
+};
+
+// One whose bytes are asked for: with all maps, which is the most it may need.
+VisionPicture WholePicture(ImageSize size, size_t stages);
 
 class StagedPass : public Forward {
  public:

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/scheduler/thread_loop.h"
-#include "server/security/proxy_socket.h"
+#include "server/security/proxy_header.h"
 
 namespace longview::server {
 namespace {

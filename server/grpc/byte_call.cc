@@ -3,7 +3,7 @@
 #include <grpcpp/impl/codegen/proto_utils.h>
 
 #include "absl/strings/str_cat.h"
-#include "server/grpc/inflate_message.h"
+#include "server/grpc/message_decoder.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/status_map_grpc.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "server/request_id.h"
+#include "server/call_ids.h"
 #include "server/scheduler/steady_clock.h"
 
 namespace longview::server {

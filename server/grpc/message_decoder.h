@@ -4,7 +4,9 @@
 #include <google/protobuf/message.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/limits/byte_budget.h"
 
 namespace longview::server {
@@ -26,5 +28,16 @@ class MessageDecoder {
  private:
   const size_t max_message_bytes_;
 };
+
+// gRPC's own decompression has no limit, so the server switches it off and inflates here.
+//
+// Whether the message came compressed (gzip or deflate), as its frame's flag says.
+bool IsCompressed(grpc::ByteBuffer& message);
+
+// The message a gzip or deflate stream holds. `grow(bytes)` is asked before memory is taken, with
+// the bytes of the result so far, and its error ends the work. kOutOfRange if the result has more
+// than `limit` bytes, INTERNAL if the stream is damaged or ends early, as gRPC says of these.
+absl::StatusOr<grpc::ByteBuffer> Inflate(grpc::ByteBuffer& message, size_t limit,
+                                         absl::FunctionRef<absl::Status(size_t bytes)> grow);
 
 }  // namespace longview::server

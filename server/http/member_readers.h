@@ -1,8 +1,9 @@
-// Readers of members for tables: a value of one type, handed to what keeps it.
+// Readers of members, most of them for tables: a value of one type, handed to what keeps it.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -81,5 +82,9 @@ template <typename Out>
 typename MemberRow<Out>::Reader ReadBefore() {
   return [](nlohmann::json&, const std::string&, Out&) { return absl::OkStatus(); };
 }
+
+// The member `model` of an object, else that field of the query; empty if neither is there.
+// INVALID_ARGUMENT if it is no string or longer than a name can be.
+absl::Status ReadModelName(const nlohmann::json& body, std::string_view query, std::string* model);
 
 }  // namespace longview::server

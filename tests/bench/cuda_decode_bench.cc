@@ -18,17 +18,20 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/plugin.h"
+#include "models/device/device.h"
 #include "models/device/device_admission.h"
+#include "models/device/device_memory.h"
 #include "models/layers/span_rows.h"
 #include "models/model.h"
-#include "tests/bench/device_put.h"
 #include "tests/bench/full_decoder.h"
 #include "tests/bench/lm_contenders.h"
+#include "tests/bench/random_cache.h"
 #include "tests/bench/random_lm.h"
 #include "tests/bench/timed_steps.h"
 #include "tests/kernels/cuda/support/twin.h"
@@ -51,6 +54,24 @@ ABSL_FLAG(int, threads, 2, "Compute threads of the host.");
 
 namespace longview::bench {
 namespace {
+
+constexpr size_t kPinned = size_t{4} << 20;
+
+// The host's bytes into a device's memory, for what fills caches there, through pinned memory;
+// waits for each. Borrows the device. Throws DeviceError.
+PutBytes PutOnDevice(const models::Device& device) {
+  const auto pinned = std::make_shared<models::PinnedBlock>(device, kPinned);
+  return [&device, pinned](void* to, const void* from, size_t bytes) {
+    for (size_t done = 0; done < bytes; done += kPinned) {
+      const size_t part = std::min(kPinned, bytes - done);
+      std::memcpy(pinned->data(), static_cast<const std::byte*>(from) + done, part);
+      device.Check(device.api().copy_in(device.stream(), static_cast<std::byte*>(to) + done,
+                                        pinned->data(), part),
+                   "rows of a cache");
+      device.Wait();
+    }
+  };
+}
 
 using models::Compute;
 using models::Device;
@@ -312,6 +333,7 @@ int Main() {
 }
 
 }  // namespace
+
 }  // namespace longview::bench
 
 int main(int argc, char** argv) {

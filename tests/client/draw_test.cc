@@ -6,7 +6,6 @@
 
 #include "client/cli/draw/canvas.h"
 #include "client/cli/draw/detections.h"
-#include "client/cli/draw/places.h"
 #include "tests/client/test_folder.h"
 
 namespace longview::client {

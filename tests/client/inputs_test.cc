@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <sstream>
 
-#include "client/cli/pictures.h"
 #include "tests/client/test_folder.h"
 
 namespace longview::client {

@@ -7,7 +7,6 @@
 
 #include "kernels/base/workspace.h"
 #include "kernels/span/executor.h"
-#include "kernels/span/plan_check.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/kernels/support/random_plan.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/trace_context.h"
+#include "server/call_ids.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

@@ -1,5 +1,4 @@
-#include "kernels/cuda/common_rows/rows.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/common_rows/rows_table.h"
 

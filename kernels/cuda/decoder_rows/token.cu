@@ -1,5 +1,4 @@
-#include "kernels/cuda/decoder_rows/token.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/decoder_rows/token_table.h"
 

@@ -93,7 +93,7 @@ struct StateRows {
 };
 
 // Scores of words, and of tails behind them, to log-probabilities of words: an adaptive softmax
-// (models/ops/adaptive_softmax.h), summed in double.
+// (models/ops/deliver.h), summed in double.
 struct AdaptiveRows {
   const float* scores;     // [rows, words + tails]
   const int32_t* cutoffs;  // [tails] first words, rising.

@@ -1,5 +1,4 @@
-#include "kernels/cuda/encoder_rows/encoder.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/encoder_rows/encoder_table.h"
 

@@ -1,7 +1,6 @@
-#include "kernels/cuda/linear_attention/outer.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
-#include "kernels/cuda/linear_attention/outer_table.h"
+#include "kernels/cuda/linear_attention/outer_program.h"
 
 namespace longview::kernels::cuda {
 

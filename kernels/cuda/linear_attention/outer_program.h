@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/program_runner.h"
+#include "kernels/cuda/common_rows/column_programs.h"
 #include "kernels/cuda/linear_attention/outer_api.h"
 
 namespace longview::kernels::cuda {
@@ -172,5 +174,14 @@ struct OuterProgram {
     }
   }
 };
+
+// The programs of causal sums as a table; see program_runner.h.
+template <class Runner>
+constexpr OuterApi OuterTable() {
+  return {
+      .append = Runner::template Run<OuterProgram>,
+      .pack = Runner::template Run<ElementProgram<PackOuterElements>>,
+  };
+}
 
 }  // namespace longview::kernels::cuda

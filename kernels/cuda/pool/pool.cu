@@ -1,7 +1,6 @@
-#include "kernels/cuda/pool/pool.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
-#include "kernels/cuda/pool/pool_table.h"
+#include "kernels/cuda/pool/pool_programs.h"
 
 namespace longview::kernels::cuda {
 

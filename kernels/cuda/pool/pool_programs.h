@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/program_runner.h"
 #include "kernels/cuda/base/typed_element.h"
 #include "kernels/cuda/pool/pool_api.h"
 
@@ -248,5 +249,15 @@ struct PoolAppendProgram {
     return sum;
   }
 };
+
+// The programs of means over segments as a table; see program_runner.h.
+template <class Runner>
+constexpr PoolApi PoolTable() {
+  return {
+      .pieces = RunTyped<Runner, PoolPiecesProgram>,
+      .merge = Runner::template Run<PoolMergeProgram>,
+      .append = RunTyped<Runner, PoolAppendProgram>,
+  };
+}
 
 }  // namespace longview::kernels::cuda

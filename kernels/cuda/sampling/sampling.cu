@@ -1,5 +1,4 @@
-#include "kernels/cuda/sampling/sampling.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/sampling/sample_program.h"
 

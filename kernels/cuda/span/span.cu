@@ -1,7 +1,6 @@
 // The reference kernel, the merge of unfinished states, and the table of span_api.h.
-#include "kernels/cuda/span/span.cuh"
-
 #include "kernels/cuda/base/checked.cuh"
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/span/ref_row.h"
 #include "kernels/cuda/span/span_api.h"
 #include "kernels/cuda/span/span_forward.cuh"

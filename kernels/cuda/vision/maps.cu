@@ -1,5 +1,4 @@
-#include "kernels/cuda/vision/maps.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
 #include "kernels/cuda/vision/maps_table.h"
 

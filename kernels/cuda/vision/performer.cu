@@ -1,7 +1,6 @@
-#include "kernels/cuda/vision/performer.cuh"
-
+#include "kernels/cuda/base/plugin_tables.cuh"
 #include "kernels/cuda/base/program.cuh"
-#include "kernels/cuda/vision/performer_table.h"
+#include "kernels/cuda/vision/performer_programs.h"
 
 namespace longview::kernels::cuda {
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cuda/base/program.h"
+#include "kernels/cuda/base/program_runner.h"
 #include "kernels/cuda/base/typed_element.h"
 #include "kernels/cuda/vision/performer_api.h"
 
@@ -254,5 +255,19 @@ struct PerformerQueriesProgram : PerformerBlock<T> {
     }
   }
 };
+
+// Performer's three programs as one call of a table; see program_runner.h.
+template <class Runner>
+Status RunPerformer(Stream* stream, const PerformerRows& args) {
+  Status status = RunTyped<Runner, PerformerTopsProgram>(stream, args);
+  if (status == 0) status = RunTyped<Runner, PerformerKeysProgram>(stream, args);
+  if (status == 0) status = RunTyped<Runner, PerformerQueriesProgram>(stream, args);
+  return status;
+}
+
+template <class Runner>
+constexpr PerformerApi PerformerTable() {
+  return {.run = RunPerformer<Runner>};
+}
 
 }  // namespace longview::kernels::cuda

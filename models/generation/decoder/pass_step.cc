@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/generation/decoder/prefill_part.h"
+#include "models/generation/decoder/token_run.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {

@@ -1,7 +1,7 @@
 // A step of sequences over kernels/cache: what each is fed, cut into runs that the cache takes, run
 // by passes over all layers. One pass, or several where a chunk of prefill has to be cut: prefill
 // that begins inside a block of the cache goes up to the block's end in a pass of its own, no run
-// is longer than kPrefillPart (prefill_part.h), and a family may set boundaries that no run
+// is longer than kPrefillPart (token_run.h), and a family may set boundaries that no run
 // crosses and limits of what a pass takes.
 #pragma once
 

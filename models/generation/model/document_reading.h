@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/generation/model/generation_item.h"
-#include "models/generation/model/step_member.h"
+#include "models/generation/model/generator_run.h"
 
 namespace longview::models {
 

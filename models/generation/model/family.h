@@ -40,4 +40,11 @@ struct GeneratorFamily {
 // returned.
 using MakeGenerator = absl::StatusOr<GeneratorFamily> (*)(const ModelDirectory& directory);
 
+// The generating models of the registry, by family; see MakeGenerator.
+absl::StatusOr<GeneratorFamily> MakeCstLm(const ModelDirectory& directory);
+absl::StatusOr<GeneratorFamily> MakeLed(const ModelDirectory& directory);
+absl::StatusOr<GeneratorFamily> MakeLongformerLm(const ModelDirectory& directory);
+absl::StatusOr<GeneratorFamily> MakeLunaDecoder(const ModelDirectory& directory);
+absl::StatusOr<GeneratorFamily> MakeTransformerLs(const ModelDirectory& directory);
+
 }  // namespace longview::models

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/generation/decoder/prefill_part.h"
+#include "models/generation/decoder/token_run.h"
 #include "models/generation/model/prompt_scores.h"
 
 namespace longview::models {

@@ -9,7 +9,6 @@
 #include "models/generation/model/generation_cost.h"
 #include "models/generation/model/generator_run.h"
 #include "models/generation/model/prompt.h"
-#include "models/generation/model/source_prompt.h"
 #include "models/generation/model/text_generation.h"
 #include "models/text/text_listing.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/text/bounded_codec.h"
-#include "models/text/token_rows.h"
+#include "models/text/tokenizer_codec.h"
 #include "models/text/utf8.h"
 
 namespace longview::models {

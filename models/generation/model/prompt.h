@@ -33,4 +33,10 @@ absl::StatusOr<std::unique_ptr<GenerationItem>> PrepareGeneration(const Generato
 // The limits for a prompt of `prompt` tokens (document included).
 SettingsContext ContextOf(const GeneratorFrontEnd& front, int prompt);
 
+// From a request to an encoder-decoder to the document its encoder reads and the start of the
+// output: the item without its cost. INVALID_ARGUMENT "field: value, limit". REQUIRES:
+// front.documents.
+absl::StatusOr<std::unique_ptr<GenerationItem>> PrepareSourced(const GeneratorFrontEnd& front,
+                                                               const Request& request);
+
 }  // namespace longview::models

@@ -1,4 +1,4 @@
-#include "models/generation/model/source_prompt.h"
+#include "models/generation/model/prompt.h"
 
 #include <algorithm>
 #include <utility>

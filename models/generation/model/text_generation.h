@@ -7,8 +7,8 @@
 
 #include "models/generation/model/continuation.h"
 #include "models/generation/model/generation_item.h"
+#include "models/generation/model/generator_run.h"
 #include "models/generation/model/prompt_scores.h"
-#include "models/generation/model/step_member.h"
 #include "models/generation/sampling/logits_processors.h"
 
 namespace longview::models {

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/generation/options/option_reader.h"
-#include "models/generation/options/range_text.h"
 
 namespace longview::models {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "models/encoder/host_pass.h"
-#include "models/encoder/longest_document.h"
+#include "models/encoder/pass.h"
 #include "models/parallel.h"
 
 namespace longview::models {

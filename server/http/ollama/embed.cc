@@ -8,8 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/http/context.h"
 #include "server/http/json/writer.h"
-#include "server/http/ollama/embed_request.h"
-#include "server/http/ollama/ollama.h"
+#include "server/http/ollama/embed.h"
 
 namespace longview::server {
 namespace {

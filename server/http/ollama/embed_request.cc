@@ -1,4 +1,4 @@
-#include "server/http/ollama/embed_request.h"
+#include "server/http/ollama/embed.h"
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,6 @@
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"
-#include "server/http/model_member.h"
 
 namespace longview::server {
 namespace {

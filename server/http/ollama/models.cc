@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
 #include "server/http/context.h"
-#include "server/http/ollama/ollama.h"
+#include "server/http/ollama/embed.h"
 
 namespace longview::server {
 namespace {

@@ -12,7 +12,6 @@
 #include "server/http/tei/tei.h"
 #include "server/http/tei/tei_body.h"
 #include "server/http/v1/rerank.h"
-#include "server/http/v1/rerank_request.h"
 
 namespace longview::server {
 namespace {

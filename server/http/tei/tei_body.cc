@@ -8,7 +8,7 @@
 #include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
-#include "server/http/model_member.h"
+#include "server/http/member_readers.h"
 
 namespace longview::server {
 

@@ -9,7 +9,6 @@
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"
-#include "server/http/model_member.h"
 #include "server/http/tei/tei_body.h"
 
 namespace longview::server {

@@ -6,11 +6,11 @@
 #include "boost/asio/write.hpp"
 #include "boost/beast/http/error.hpp"
 #include "boost/beast/http/read.hpp"
+#include "server/call_ids.h"
 #include "server/http/error_body.h"
 #include "server/http/json/body_error.h"
 #include "server/http/transport/connection_parts.h"
 #include "server/http/transport/request.h"
-#include "server/request_id.h"
 
 namespace longview::server {
 namespace {

@@ -5,10 +5,10 @@
 #include "absl/time/clock.h"
 #include "boost/asio/dispatch.hpp"
 #include "boost/asio/write.hpp"
+#include "server/call_ids.h"
 #include "server/errors.h"
 #include "server/http/response_head.h"
 #include "server/http/transport/connection_parts.h"
-#include "server/request_id.h"
 
 namespace longview::server {
 namespace {

@@ -1,5 +1,8 @@
 #include "server/http/transport/listener.h"
 
+#include <openssl/ssl.h>
+
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -9,18 +12,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "boost/asio/buffer.hpp"
 #include "boost/asio/co_spawn.hpp"
 #include "boost/asio/detached.hpp"
 #include "boost/asio/post.hpp"
 #include "boost/asio/redirect_error.hpp"
+#include "boost/asio/ssl/context.hpp"
 #include "boost/asio/strand.hpp"
 #include "boost/asio/use_awaitable.hpp"
 #include "server/http/transport/connection.h"
-#include "server/http/transport/tls_context.h"
 #include "server/retry_delay.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/scheduler/thread_loop.h"
-#include "server/security/proxy_socket.h"
+#include "server/security/proxy_header.h"
+#include "server/security/tls_material.h"
 
 namespace longview::server {
 
@@ -28,6 +33,42 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 namespace {
+
+// Length-prefixed, as in the protocol.
+constexpr std::string_view kProtocols = "\x08http/1.1";
+
+// A client that offers only other protocols is served without one: its first line will tell.
+int ChooseProtocol(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
+                   const unsigned char* offered, unsigned int offered_size, void*) {
+  const auto* own = reinterpret_cast<const unsigned char*>(kProtocols.data());
+  unsigned char* found = nullptr;
+  const int result =
+      SSL_select_next_proto(&found, chosen_size, own, kProtocols.size(), offered, offered_size);
+  *chosen = found;
+  return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
+asio::const_buffer Bytes(const std::string& text) { return asio::buffer(text); }
+
+// HTTP's side of TLS, what asio needs of a certificate: TLS 1.2 and above, ALPN http/1.1; with a
+// client CA, clients must show a certificate it signed. Null if OpenSSL refuses the material, which
+// it should not once that is checked.
+std::shared_ptr<asio::ssl::context> MakeTlsContext(const TlsMaterial& material) {
+  auto tls = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
+  SSL_CTX* const native = tls->native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  SSL_CTX_set_alpn_select_cb(native, ChooseProtocol, nullptr);
+  // Without it, clients that resume a session are refused when certificates are asked for.
+  SSL_CTX_set_session_id_context(native, reinterpret_cast<const unsigned char*>("longview"), 8);
+  boost::system::error_code error;
+  tls->use_certificate_chain(Bytes(material.certificate_chain), error);
+  if (!error) tls->use_private_key(Bytes(material.private_key), asio::ssl::context::pem, error);
+  if (!error && !material.client_ca.empty()) {
+    tls->add_certificate_authority(Bytes(material.client_ca), error);
+    tls->set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert);
+  }
+  return error ? nullptr : tls;
+}
 
 // The answer to a connection that finds no room.
 std::string NoRoom() {

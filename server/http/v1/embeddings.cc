@@ -19,7 +19,6 @@
 #include "server/http/json/writer.h"
 #include "server/http/message.h"
 #include "server/http/v1/embeddings_request.h"
-#include "server/http/v1/late_chunking.h"
 #include "server/http/vector_form.h"
 #include "server/log/log.h"
 

@@ -1,9 +1,12 @@
-// The body of POST /v1/embeddings, as OpenAI's and Jina's clients write it.
+// The body of POST /v1/embeddings, as OpenAI's and Jina's clients write it, Jina's late chunking
+// included.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "longview/v1/text.pb.h"
 #include "server/http/members.h"
@@ -24,5 +27,16 @@ absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view body,
 
 // For tests.
 std::vector<MemberInfo> EmbeddingsMembers();
+
+// Late chunking: a list of texts is one document, and each of them a chunk. Thread-safe, like the
+// next.
+//
+// The document of `texts`, which are taken from it: one behind another, with a space where two
+// would grow together, and a chunk for each. INVALID_ARGUMENT for token ids.
+absl::StatusOr<longview::v1::EmbedRequest> JoinToDocument(
+    std::vector<longview::v1::EmbedRequest> texts);
+
+// An error about the document's chunks as one about the texts of `input`.
+absl::Status OfLateInputs(const absl::Status& status);
 
 }  // namespace longview::server

@@ -1,4 +1,4 @@
-#include "server/http/v1/rerank_request.h"
+#include "server/http/v1/rerank.h"
 
 #include <cstdint>
 #include <utility>
@@ -8,7 +8,6 @@
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"
-#include "server/http/model_member.h"
 
 namespace longview::server {
 namespace {

@@ -11,7 +11,6 @@
 #include "server/http/json/parse.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"
-#include "server/http/model_member.h"
 
 namespace longview::server {
 namespace {

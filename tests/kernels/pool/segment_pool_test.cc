@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/pool/pool_parts.h"
 #include "tests/kernels/support/pool_problem.h"
 #include "tests/kernels/support/run.h"
 

@@ -1,5 +1,5 @@
 // Contracts of RunPlan: a call that does not fit its plan aborts with the reason.
-#include "kernels/span/plan_check.h"
+#include "kernels/span/executor.h"
 
 #include <gtest/gtest.h>
 

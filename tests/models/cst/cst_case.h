@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "models/cst/config.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/passes/forward_decoder.h"
 #include "tests/models/generation/decoder_case.h"
 #include "tests/support/keeper.h"

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "tests/models/cst/encoder_case.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"

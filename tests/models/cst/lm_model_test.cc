@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "models/ops/adaptive_softmax.h"
+#include "models/ops/deliver.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/longformer/edited_model.h"
 

@@ -7,8 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "models/detection/mask_rcnn.h"
-#include "models/detection/retinanet.h"
+#include "models/detection/head.h"
 #include "models/parallel.h"
 
 namespace longview::models {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
+#include "models/dense/compute_choice.h"
 #include "models/device/device_admission.h"
-#include "models/device/device_compute.h"
 #include "models/device/device_weights.h"
 #include "models/model.h"
 #include "tests/kernels/cuda/support/twin.h"

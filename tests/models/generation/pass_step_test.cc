@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/generation/decoder/prefill_part.h"
+#include "models/generation/decoder/token_run.h"
 
 namespace longview::models {
 namespace {

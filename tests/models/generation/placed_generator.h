@@ -11,7 +11,7 @@
 
 #include "models/device/device.h"
 #include "models/directory/model_directory.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/model/generator_loading.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"

@@ -7,7 +7,7 @@
 
 #include "kernels/cache/cache_memory.h"
 #include "models/directory/model_directory.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/model/generator_loading.h"
 #include "tests/models/generation/generator_driver.h"
 #include "tests/models/generation/golden.h"

@@ -7,8 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "models/image/codec.h"
 #include "models/image/orientation.h"
-#include "models/image/undecodable.h"
 #include "models/stop_scope.h"
 #include "tests/models/image/picture_files.h"
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "models/config/json_reader.h"
-#include "models/image/limits.h"
 #include "tests/models/image/picture_files.h"
 
 namespace longview::models {

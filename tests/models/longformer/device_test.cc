@@ -9,7 +9,7 @@
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/device/device_admission.h"
 #include "models/directory/model_directory.h"
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "models/encoder/model.h"
 #include "models/forward/forward_part.h"
 #include "tests/kernels/cuda/support/twin.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/passes/forward_decoder.h"
 #include "models/luna_decoder/model.h"
 #include "tests/models/generation/decoder_case.h"

@@ -7,7 +7,6 @@
 #include <random>
 #include <utility>
 
-#include "models/text/answer_span.h"
 #include "models/text/entities.h"
 #include "models/text/scores.h"
 

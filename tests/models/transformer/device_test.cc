@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
 #include "tests/models/transformer/transformer_case.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "models/device/device_compute.h"
+#include "models/dense/compute_choice.h"
 #include "tests/models/transformer_ls/ls_case.h"
 
 namespace longview::models {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/cuda/span/launch_shape.h"
-#include "models/generation/model/families.h"
+#include "models/generation/model/family.h"
 #include "models/generation/model/generator_loading.h"
 #include "models/generation/sampling/sampler.h"
 #include "models/transformer_ls/model.h"

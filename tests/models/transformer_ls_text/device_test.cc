@@ -1,7 +1,7 @@
 // Transformer-LS text encoders with their layers on a device, against every golden case.
 #include <gtest/gtest.h>
 
-#include "models/encoder/families.h"
+#include "models/encoder/family.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
 #include "tests/models/transformer_ls_text/ls_text_case.h"

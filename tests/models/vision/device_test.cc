@@ -14,7 +14,7 @@
 #include "models/device/device_admission.h"
 #include "models/directory/model_directory.h"
 #include "models/vil/family.h"
-#include "models/vision/families.h"
+#include "models/vision/backbone.h"
 #include "models/vision/load.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"

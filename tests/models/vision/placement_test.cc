@@ -7,7 +7,7 @@
 
 #include "models/cvt_ls/family.h"
 #include "models/vil/family.h"
-#include "models/vision/families.h"
+#include "models/vision/backbone.h"
 #include "models/vision/load.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/longformer/edited_model.h"

@@ -1,4 +1,4 @@
-#include "server/grpc/read_limit.h"
+#include "server/grpc/library_settings.h"
 
 #include <gtest/gtest.h>
 

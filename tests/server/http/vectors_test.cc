@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
-#include "server/http/v1/late_chunking.h"
+#include "server/http/v1/embeddings_request.h"
 #include "server/http/vector_form.h"
 
 namespace longview::server {

@@ -1,4 +1,4 @@
-#include "server/security/proxy_socket.h"
+#include "server/security/proxy_header.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

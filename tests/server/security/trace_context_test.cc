@@ -1,4 +1,4 @@
-#include "server/trace_context.h"
+#include "server/call_ids.h"
 
 #include <gtest/gtest.h>
 

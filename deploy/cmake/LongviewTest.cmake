@@ -1,21 +1,49 @@
-# longview_test(PROGRAM [SUFFIX s] [ENVIRONMENT NAME=value...] [WORKING_DIRECTORY folder])
+# longview_test(NAME SOURCES file... LIBRARIES library... [GOLDEN] [DEVICE]
+#               [ENVIRONMENT NAME=value...] [WORKING_DIRECTORY folder])
 #
-# Adds a program of GoogleTest to ctest. A whole program is one process, since LibTorch takes longer
-# to start than most tests take to run. With LONGVIEW_REPORTS=FOLDER in ctest's environment each
-# program leaves the results of its single tests there (tests/support/run_program.sh), which
-# tests/support/summary.py counts.
-# SUFFIX tells two runs of one program apart.
+# Adds a program of GoogleTest and registers it with ctest. GOLDEN: it reads LONGVIEW_GOLDEN_DIR.
+# DEVICE: it loads the plugin where one is built.
+#
+# A whole program is one process, since LibTorch takes longer to start than most tests take to run.
+# With LONGVIEW_REPORTS=FOLDER in ctest's environment each program leaves the results of its single
+# tests there (tests/support/run_program.sh), which tests/support/summary.py counts.
+#
+# longview_rerun_test(NAME SUFFIX suffix ENVIRONMENT NAME=value...) registers it once more.
 set(LONGVIEW_TEST_SECONDS 600 CACHE STRING "Seconds after which a test program counts as hanging")
 
-function(longview_test program)
-  cmake_parse_arguments(ARG "" "SUFFIX;WORKING_DIRECTORY" "ENVIRONMENT" ${ARGN})
-  set(name ${program}${ARG_SUFFIX})
-  set(folder ${CMAKE_CURRENT_BINARY_DIR})
-  if(ARG_WORKING_DIRECTORY)
-    set(folder ${ARG_WORKING_DIRECTORY})
+function(longview_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "GOLDEN;DEVICE" "WORKING_DIRECTORY"
+    "SOURCES;LIBRARIES;ENVIRONMENT")
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_SOURCES)
+    message(FATAL_ERROR "longview_test(${name}): ${ARG_UNPARSED_ARGUMENTS} is no argument, or there "
+      "are no SOURCES")
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBRARIES})
+  if(NOT "GTest::gmock_main" IN_LIST ARG_LIBRARIES)
+    target_link_libraries(${name} PRIVATE GTest::gtest_main)
+  endif()
+  if(ARG_GOLDEN)
+    target_compile_definitions(${name} PRIVATE LONGVIEW_GOLDEN_DIR="${LONGVIEW_GOLDEN_DIR}")
+  endif()
+  if(ARG_DEVICE AND TARGET longview_cuda)
+    add_dependencies(${name} longview_cuda)
+  endif()
+  longview_register_test(${name} ${name} "${ARG_WORKING_DIRECTORY}" ${ARG_ENVIRONMENT})
+endfunction()
+
+function(longview_rerun_test program)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "SUFFIX" "ENVIRONMENT")
+  longview_register_test(${program}${ARG_SUFFIX} ${program} "" ${ARG_ENVIRONMENT})
+endfunction()
+
+# An empty `folder` is the one of the build.
+function(longview_register_test name program folder)
+  if(NOT folder)
+    set(folder ${CMAKE_CURRENT_BINARY_DIR})
   endif()
   add_test(NAME ${name} WORKING_DIRECTORY ${folder}
     COMMAND ${CMAKE_SOURCE_DIR}/tests/support/run_program.sh ${name} $<TARGET_FILE:${program}>)
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${LONGVIEW_TEST_SECONDS}
-    ENVIRONMENT "${ARG_ENVIRONMENT}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${LONGVIEW_TEST_SECONDS} ENVIRONMENT "${ARGN}")
 endfunction()

@@ -21,10 +21,10 @@
 #include "longview/v1/models.pb.h"
 #include "longview/v1/text.pb.h"
 #include "longview/v1/vision.pb.h"
-#include "server/api/answer_stream.h"
-#include "server/api/context.h"
-#include "server/api/list_answer.h"
-#include "server/api/score_answer.h"
+#include "server/api/calls/answer_stream.h"
+#include "server/api/calls/context.h"
+#include "server/api/calls/list_answer.h"
+#include "server/api/calls/score_answer.h"
 #include "server/call.h"
 #include "server/engine/documents.h"
 #include "server/engine/engine.h"
@@ -40,7 +40,7 @@ namespace longview::server {
 // Thread-safe; Cancel may come at any time, also before the call has submitted anything.
 class PendingCall;
 
-class DocumentUpload;  // server/api/document_upload.h
+class DocumentUpload;  // server/api/typed/document_upload.h
 
 // Thread-safe. Borrowed collaborators outlive it.
 class Api {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "server/api/answer_stream.h"
+#include "server/api/calls/answer_stream.h"
 #include "server/grpc/byte_call.h"
 #include "server/status_map_grpc.h"
 

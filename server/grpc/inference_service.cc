@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "inference/grpc_service.pb.h"
-#include "server/api/unserved.h"
+#include "server/api/models/unserved.h"
 #include "server/grpc/recorded.h"
 #include "server/grpc/services.h"
 #include "server/grpc/stream_infer.h"

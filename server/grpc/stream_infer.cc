@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "inference/grpc_service.pb.h"
-#include "server/api/infer_stream.h"
+#include "server/api/infer/infer_stream.h"
 #include "server/errors.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/status_map_grpc.h"

@@ -4,7 +4,7 @@
 
 #include "longview/v1/text.pb.h"
 #include "server/api/api.h"
-#include "server/api/document_upload.h"
+#include "server/api/typed/document_upload.h"
 #include "server/grpc/byte_call.h"
 #include "server/grpc/services.h"
 #include "server/status_map_grpc.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/api/copies.h"
+#include "server/api/calls/copies.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "longview/v1/text.pb.h"
 #include "nlohmann/json.hpp"
-#include "server/api/copies.h"
+#include "server/api/calls/copies.h"
 
 namespace longview::server {
 

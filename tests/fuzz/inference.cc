@@ -2,9 +2,9 @@
 
 #include <array>
 
-#include "server/api/infer_items.h"
-#include "server/api/infer_parameters.h"
-#include "server/api/tensor_decode.h"
+#include "server/api/infer/infer_items.h"
+#include "server/api/infer/infer_parameters.h"
+#include "server/api/infer/tensor_decode.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/fake_answers.h"
 #include "tests/support/fake_model.h"

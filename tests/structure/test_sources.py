@@ -46,7 +46,7 @@ WALL_CLOCK = re.compile(r"absl::Now\(\)|GetCurrentTimeNanos|system_clock::now|\b
 WALL_CLOCK_USES = {
     "server/scheduler/clock.h": 2, "server/scheduler/steady_clock.h": 1,
     "server/log/log.cc": 1, "server/http/serve/http_server.cc": 1, "server/http/v1/completions.cc": 1,
-    "server/http/v1/score.cc": 1, "server/api/statistics.cc": 1,
+    "server/http/v1/score.cc": 1, "server/api/calls/statistics.cc": 1,
     "server/http/transport/connection_writing.cc": 2,
     "server/tracing/span_exporter.cc": 1, "server/grpc/grpc_server.cc": 1,
     "server/grpc/call_context.cc": 1,
@@ -109,7 +109,7 @@ def test_a_thread_of_its_own_is_seen(text):
                            "threads_.push_back(StartThread([this] { Loop(); }));", members)
 
 
-# Copies of a value of options, one for each element of a list, beside those of Like (server/api/copies.h).
+# Copies of a value of options, one for each element of a list, beside those of Like (server/api/calls/copies.h).
 OWN_COPIES = re.compile(r"(?:push_back|emplace_back)\((?:\w+(?:\.|->))?like\)|"
                         r"\b\w+ (?:\w+) = (?:\w+(?:\.|->))?like;|^\s*(?!Like<)[\w:]*Request like;|"
                         r"\*\w*(?:\.|->)?like\b",

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "server/api/copies.h"
+#include "server/api/calls/copies.h"
 #include "server/errors.h"
 #include "server/http/embed_inputs.h"
 #include "server/http/json/body_error.h"

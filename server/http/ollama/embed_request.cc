@@ -7,7 +7,7 @@
 
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
-#include "server/api/copies.h"
+#include "server/api/calls/copies.h"
 #include "server/http/embed_inputs.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/api/unserved.h"
+#include "server/api/models/unserved.h"
 #include "server/errors.h"
 #include "server/http/body_workers.h"
 #include "server/http/context.h"

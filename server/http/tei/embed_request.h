@@ -6,8 +6,8 @@
 #include "absl/status/statusor.h"
 #include "longview/v1/text.pb.h"
 #include "nlohmann/json.hpp"
-#include "server/api/copies.h"
-#include "server/api/list_answer.h"
+#include "server/api/calls/copies.h"
+#include "server/api/calls/list_answer.h"
 #include "server/http/members.h"
 #include "server/http/tei/tei_body.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/api/copies.h"
+#include "server/api/calls/copies.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "longview/v1/text.pb.h"
-#include "server/api/list_answer.h"
+#include "server/api/calls/list_answer.h"
 #include "server/http/members.h"
 #include "server/http/tei/tei_body.h"
 

@@ -11,10 +11,10 @@
 #include "absl/time/clock.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
-#include "server/api/context.h"
-#include "server/api/copies.h"
-#include "server/api/generate_requests.h"
-#include "server/api/generation_call.h"
+#include "server/api/calls/context.h"
+#include "server/api/calls/copies.h"
+#include "server/api/calls/generation_call.h"
+#include "server/api/typed/generate_requests.h"
 #include "server/http/context.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
@@ -147,8 +147,7 @@ CompletionNames NamesOf(const CallInfo& info, const std::string& model,
 // Answers when every choice is whole.
 void Collect(HttpContext& context, const ExchangePtr& exchange, GenerationJob job,
              CompletionNames names) {
-  GenerationSink sink;
-  sink.on_end = [&context, exchange, names = std::move(names)](GenerationEnd end) {
+  auto done = [&context, exchange, names = std::move(names)](GenerationEnd end) {
     if (!end.status.ok()) return exchange->Fail(end.status);
     const size_t limit = context.api.options().max_message_bytes;
     const size_t bytes = std::min(CompletionBytes(names, end.completed), limit);
@@ -162,7 +161,7 @@ void Collect(HttpContext& context, const ExchangePtr& exchange, GenerationJob jo
     });
   };
   const Api::Pending pending =
-      StartGeneration(context.api.context(), exchange->info(), std::move(job), std::move(sink));
+      CollectGeneration(context.api.context(), exchange->info(), std::move(job), std::move(done));
   exchange->OnCancel([pending] { Api::Cancel(pending); });
 }
 
@@ -170,8 +169,8 @@ void Stream(HttpContext& context, const ExchangePtr& exchange, GenerationJob job
             CompletionNames names, bool include_usage) {
   const auto stream = CompletionsStream::Make(exchange, std::move(names), include_usage);
   exchange->OnCancel([stream] { stream->Cancel(); });
-  stream->SetPending(StartGeneration(context.api.context(), exchange->info(), std::move(job),
-                                     Into(stream->flow())));
+  stream->SetPending(
+      StartGeneration(context.api.context(), exchange->info(), std::move(job), stream->flow()));
 }
 
 void Complete(HttpContext& context, const ExchangePtr& exchange) {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/model.h"
-#include "server/api/call_totals.h"
+#include "server/api/calls/call_totals.h"
 
 namespace longview::server {
 

@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/api/api.h"
-#include "server/api/piece_flow.h"
+#include "server/api/calls/piece_flow.h"
 #include "server/http/body_stream.h"
 #include "server/http/exchange.h"
 #include "server/http/v1/completions_format.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/api/score_answer.h"
+#include "server/api/calls/score_answer.h"
 #include "server/http/context.h"
 #include "server/http/json/writer.h"
 #include "server/http/v1/score_request.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/api/score_answer.h"
+#include "server/api/calls/score_answer.h"
 #include "server/http/members.h"
 
 namespace longview::server {

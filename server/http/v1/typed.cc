@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/api/copies.h"
+#include "server/api/calls/copies.h"
 #include "server/http/context.h"
 #include "server/http/error_body.h"
 #include "server/http/json/message.h"

@@ -11,7 +11,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "nlohmann/json.hpp"
-#include "server/api/list_answer.h"
+#include "server/api/calls/list_answer.h"
 #include "server/http/message.h"
 
 namespace longview::server {

@@ -1,5 +1,5 @@
 // The memory of answers, counted among a client's bytes.
-#include "server/api/answer_bytes.h"
+#include "server/api/calls/answer_bytes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

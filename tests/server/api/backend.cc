@@ -1,31 +1,62 @@
 #include "tests/server/api/backend.h"
 
+#include <atomic>
+#include <span>
+#include <sstream>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "gtest/gtest.h"
 #include "server/errors.h"
 #include "server/store/model_errors.h"
 
 namespace longview::testing {
 
-using server::Completed;
 using server::ModelHandle;
 using server::ModelState;
 using server::ModelStatus;
 
 namespace {
 
-ModelHandle MakeServed(const std::string& name, std::unique_ptr<models::Model> model) {
-  auto served = std::make_shared<server::ServedModel>();
-  served->name = name;
-  served->version = std::string("1");
-  served->model = std::move(model);
-  return served;
-}
+// A model that notes what it is asked.
+class AskedModel : public models::Model {
+ public:
+  AskedModel(std::unique_ptr<models::Model> model, std::shared_ptr<Asked> asked)
+      : model_(std::move(model)), asked_(std::move(asked)) {}
 
-ModelHandle MakeServed(const std::string& name, FakeOptions options) {
-  return MakeServed(name, std::make_unique<FakeModel>(std::move(options)));
-}
+  const models::ModelInfo& info() const override { return model_->info(); }
+  absl::StatusOr<std::unique_ptr<models::Item>> Prepare(
+      const models::Request& request) const override {
+    asked_->Note(request);
+    return model_->Prepare(request);
+  }
+  absl::StatusOr<models::ChunkPlan> PlanChunks(const models::Request& request) const override {
+    return model_->PlanChunks(request);
+  }
+  absl::StatusOr<models::Cost> EstimateTokens(int tokens) const override {
+    return model_->EstimateTokens(tokens);
+  }
+  std::unique_ptr<models::Run> Begin(std::span<const models::Item* const> items,
+                                     models::RunTimes* times) const override {
+    return model_->Begin(items, times);
+  }
+  absl::Status WarmUp() override { return model_->WarmUp(); }
+  absl::StatusOr<std::unique_ptr<models::Generation>> Start(const models::Item& item) override {
+    return model_->Start(item);
+  }
+  std::unique_ptr<models::Run> BeginStep(std::span<const models::StepGrant> grants) override {
+    return model_->BeginStep(grants);
+  }
+  double StepSeconds() const override { return model_->StepSeconds(); }
+  absl::StatusOr<std::shared_ptr<models::Document>> NewDocument() override {
+    return model_->NewDocument();
+  }
+  models::CacheUse cache() const override { return model_->cache(); }
+  double image_plan_bytes() const override { return model_->image_plan_bytes(); }
+
+ private:
+  const std::unique_ptr<models::Model> model_;
+  const std::shared_ptr<Asked> asked_;
+};
 
 template <typename Models>
 absl::Status NotFound(std::string_view name, const Models& models) {
@@ -36,10 +67,37 @@ absl::Status NotFound(std::string_view name, const Models& models) {
 
 }  // namespace
 
+void Asked::Note(const models::Request& request) {
+  std::lock_guard lock(mutex_);
+  ++count_;
+  last_ = request;
+}
+
+int Asked::count() const {
+  std::lock_guard lock(mutex_);
+  return count_;
+}
+
+models::Request Asked::last() const {
+  std::lock_guard lock(mutex_);
+  return last_;
+}
+
+ModelHandle TestStore::MakeServed(const std::string& name, std::unique_ptr<models::Model> model) {
+  auto served = std::make_shared<server::ServedModel>();
+  served->name = name;
+  served->version = "1";
+  served->id = ++last_id_;
+  served->model = std::make_unique<AskedModel>(std::move(model), asked_);
+  metrics_.ModelLoaded({served->name, served->version}, 1, 1);
+  return served;
+}
+
 void TestStore::Add(const std::string& name, FakeOptions options) {
   {
     std::lock_guard lock(mutex_);
-    models_[name] = {name, "1", ModelState::kReady, "", MakeServed(name, std::move(options))};
+    models_[name] = {name, "1", ModelState::kReady, "",
+                     MakeServed(name, std::make_unique<FakeModel>(std::move(options)))};
   }
   changes().Notify();
 }
@@ -100,7 +158,8 @@ void TestStore::Load(std::string_view name, Done done) {
     if (found != models_.end()) {
       found->second.state = ModelState::kReady;
       found->second.reason.clear();
-      found->second.handle = MakeServed(std::string(name), FakeOptions());
+      found->second.handle =
+          MakeServed(std::string(name), std::make_unique<FakeModel>(FakeOptions()));
       status = absl::OkStatus();
     }
   }
@@ -125,203 +184,20 @@ void TestStore::Unload(std::string_view name, Done done) {
   done(status);
 }
 
-void TestEngine::Stop() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  changed_.notify_all();
-  if (worker_.joinable()) worker_.join();
+server::EngineOptions TestEngineOptions() {
+  server::EngineOptions options;
+  options.prepare_threads = 1;
+  return options;
 }
 
-server::CallId TestEngine::Submit(ModelHandle model, models::Request request,
-                                  const server::CallInfo& info, server::Reply<Completed> done) {
-  Job job;
-  job.model = std::move(model);
-  job.request = std::move(request);
-  job.deadline = info.deadline;
-  job.done = std::move(done);
-  return Add(std::move(job));
-}
-
-std::vector<server::CallId> TestEngine::SubmitTogether(
-    server::ModelHandle model, std::vector<models::Request> requests, const server::CallInfo& info,
-    std::vector<server::Reply<server::Completed>> done) {
-  std::vector<server::CallId> ids;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    ids.push_back(Submit(model, std::move(requests[i]), info, std::move(done[i])));
-  }
-  return ids;
-}
-
-server::CallId TestEngine::Generate(ModelHandle model, models::Request request,
-                                    const server::CallInfo& info, server::GenerationEvents events,
-                                    server::Reply<Completed> done) {
-  Job job;
-  job.model = std::move(model);
-  job.request = std::move(request);
-  job.deadline = info.deadline;
-  job.done = std::move(done);
-  job.events = std::move(events);
-  return Add(std::move(job));
-}
-
-void TestEngine::NewDocument(ModelHandle model,
-                             server::Reply<std::shared_ptr<models::Document>> done) {
-  Job job;
-  job.task = [model = std::move(model), done = std::move(done)]() mutable {
-    done(model->model->NewDocument());
-  };
-  Add(std::move(job));
-}
-
-server::CallId TestEngine::Add(Job job) {
-  std::lock_guard lock(mutex_);
-  if (job.task == nullptr) {
-    last_request_ = job.request;
-    last_deadline_ = job.deadline;
-    ++num_submitted_;
-  }
-  const server::CallId id = job.id = next_id_++;
-  jobs_.push_back(std::make_unique<Job>(std::move(job)));
-  changed_.notify_all();
-  return id;
-}
-
-void TestEngine::Cancel(server::CallId id) {
-  std::lock_guard lock(mutex_);
-  cancelled_.insert(id);
-  ++num_cancelled_;
-}
-
-void TestEngine::PlanChunks(ModelHandle model, models::Request request, const server::CallInfo&,
-                            std::shared_ptr<const std::atomic<bool>>,
-                            server::Reply<models::ChunkPlan> done) {
-  Job job;
-  job.task = [model = std::move(model), request = std::move(request),
-              done = std::move(done)]() mutable { done(model->model->PlanChunks(request)); };
-  Add(std::move(job));
-}
-
-void TestEngine::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
-                          const server::CallInfo&, std::shared_ptr<const std::atomic<bool>>,
-                          server::Reply<server::Estimated> done) {
-  server::Estimated estimated;
-  if (request) {
-    const auto item = model->model->Prepare(*request);
-    if (!item.ok()) return done(item.status());
-    estimated.cost = (*item)->cost();
-    estimated.usage = (*item)->usage();
-  } else {
-    const auto cost = model->model->EstimateTokens(tokens);
-    if (!cost.ok()) return done(cost.status());
-    estimated.cost = *cost;
-    estimated.usage.input_tokens = tokens;
-  }
-  done(estimated);
-}
-
-int TestEngine::submitted() const {
-  std::lock_guard lock(mutex_);
-  return num_submitted_;
-}
-
-int TestEngine::cancelled() const {
-  std::lock_guard lock(mutex_);
-  return num_cancelled_;
-}
-
-void TestEngine::RefuseAll() {
-  std::lock_guard lock(mutex_);
-  refuse_ = true;
-}
-
-models::Request TestEngine::last_request() const {
-  std::lock_guard lock(mutex_);
-  return last_request_;
-}
-
-absl::Time TestEngine::last_deadline() const {
-  std::lock_guard lock(mutex_);
-  return last_deadline_;
-}
-
-void TestEngine::Work() {
-  for (;;) {
-    std::unique_ptr<Job> job;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-      if (jobs_.empty()) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
-    if (job->task != nullptr) {
-      job->task();
-    } else {
-      job->done(job->events ? RunGeneration(*job) : Run(*job));
-    }
-  }
-}
-
-absl::Status TestEngine::Stopped(const Job& job) {
-  std::lock_guard lock(mutex_);
-  if (refuse_) {
-    return server::MakeError(absl::StatusCode::kResourceExhausted, "the queue is full",
-                             {.reason = "QUEUE_FULL", .retry_after = absl::Milliseconds(1500)});
-  }
-  if (cancelled_.contains(job.id)) return absl::CancelledError("cancelled");
-  const bool late = server::SteadyNow() > job.deadline;
-  return late ? absl::DeadlineExceededError("the deadline has passed") : absl::OkStatus();
-}
-
-absl::StatusOr<Completed> TestEngine::RunGeneration(Job& job) {
-  models::Model& model = *job.model->model;
-  const auto item = model.Prepare(job.request);
-  if (!item.ok()) return item.status();
-  if (const absl::Status status = Stopped(job); !status.ok()) return status;
-  if (job.events->on_prepared != nullptr) {
-    if (absl::Status status = job.events->on_prepared((*item)->cost()); !status.ok()) return status;
-  }
-  if (job.events->on_admitted != nullptr) job.events->on_admitted();
-  auto started = model.Start(**item);
-  if (!started.ok()) return started.status();
-  models::Generation& generation = **started;
-  while (!generation.done()) {
-    if (const absl::Status status = Stopped(job); !status.ok()) return status;
-    const models::StepGrant grants[] = {{&generation, generation.need().prefill}};
-    const auto run = model.BeginStep(grants);
-    while (run->Advance()) {
-    }
-    if (job.events->on_pieces == nullptr) continue;
-    std::vector<models::Piece> pieces = generation.TakePieces();
-    if (!pieces.empty()) job.events->on_pieces(std::move(pieces));
-  }
-  auto answer = generation.Take();
-  if (!answer.ok()) return answer.status();
-  Completed completed{*std::move(answer), 0.001, 0.002, 0.004, 1};
-  if (job.request.extend_document) completed.state_bytes = job.request.document->state_bytes();
-  return completed;
-}
-
-absl::StatusOr<Completed> TestEngine::Run(const Job& job) {
-  const auto item = job.model->model->Prepare(job.request);
-  if (!item.ok()) return item.status();
-  const models::Item* items[] = {item->get()};
-  const auto run = job.model->model->Begin(items);
-  while (run->Advance()) {
-  }
-  if (const absl::Status status = Stopped(job); !status.ok()) return status;
-  auto answer = run->Take(0);
-  if (!answer.ok()) return answer.status();
-  return Completed{*std::move(answer), 0.001, 0.002, 0.004, 1};
-}
-
-Backend::Backend(server::ApiOptions options, server::ByteLimits limits)
+Backend::Backend(server::ApiOptions options, server::ByteLimits limits,
+                 const server::EngineOptions& engine_options)
     : bytes(limits),
-      documents(std::in_place, engine, store, clock, server::DocumentsOptions()),
       metrics("1.2.3", "abc", "cpu"),
       log(server::LogFormat::kText, server::LogLevel::kError),
+      store(metrics),
+      engine(engine_options, lifecycle, metrics),
+      documents(std::in_place, engine, store, clock, server::DocumentsOptions()),
       api(store, engine, *documents, lifecycle, metrics, log, std::move(options)) {
   FakeOptions one;
   one.control = control;
@@ -330,8 +206,73 @@ Backend::Backend(server::ApiOptions options, server::ByteLimits limits)
 }
 
 Backend::~Backend() {
+  held->advance.Open();
   documents.reset();
-  engine.Stop();
+  engine.Shutdown();
+}
+
+int Backend::Counted(const std::string& name, const std::string& label) const {
+  double sum = 0;
+  std::istringstream lines(metrics.Serialize());
+  for (std::string line; std::getline(lines, line);) {
+    const bool counts = line.starts_with(name + "{") && line.find(label) != std::string::npos;
+    if (counts) sum += std::stod(line.substr(line.rfind(' ')));
+  }
+  return static_cast<int>(sum);
+}
+
+int Backend::ended_early() const {
+  return cancelled() + Counted("longview_rejected_total", R"(reason="deadline")") +
+         Counted("longview_wasted_tokens_total", R"(reason="deadline")");
+}
+
+void Backend::AddSlow() {
+  FakeOptions slow;
+  slow.item_seconds = 3600;
+  store.Add("slow", slow);
+}
+
+double Backend::SecondsLeft(const std::string& message) {
+  const std::string before = " waiting, and ";
+  const size_t begin = message.find(before);
+  return begin == std::string::npos ? -1 : std::stod(message.substr(begin + before.size()));
+}
+
+namespace {
+
+// Submits an item that nobody waits for.
+void Leave(server::EngineImpl& engine, const server::ModelStore& store, std::string_view model,
+           const std::string& client) {
+  models::Request request;
+  request.tokens.emplace().ids = {1};
+  server::CallInfo info = TestCall();
+  info.client = client;
+  engine.Submit(store.Find(model, "").value(), std::move(request), info, [](auto) {});
+}
+
+}  // namespace
+
+void Backend::FillQueue(const std::string& client) {
+  held->advance.Close();
+  FakeOptions runs;
+  runs.item_seconds = runs.token_seconds = 0;
+  runs.control = held;
+  FakeOptions waits = runs;
+  waits.item_seconds = server::SchedulerOptions().max_queue_seconds + 1;
+  store.Add("runs", runs);
+  store.Add("waits", waits);
+  Leave(engine, store, "runs", client);
+  EXPECT_TRUE(held->advance.AwaitWaiting(1, absl::Seconds(20)));
+  Leave(engine, store, "waits", client);
+  EXPECT_EQ(engine.waiting(), 1u);
+}
+
+void Backend::LoseDevice() {
+  FakeOptions options;
+  options.lost = std::make_shared<std::atomic<bool>>(true);
+  store.Add("lost", options);
+  Leave(engine, store, "lost", "tester");
+  EXPECT_TRUE(engine.AwaitIdle(server::SteadyNow() + absl::Seconds(20)));
 }
 
 server::CallInfo TestCall(std::string_view method) {

@@ -1,21 +1,18 @@
-// A model store and an engine for tests of the API: fake models, one worker thread, no
-// scheduling.
+// The API over fake models and an engine, and what the models were asked.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <vector>
 
 #include "server/api/api.h"
 #include "server/engine/documents.h"
+#include "server/engine/engine_impl.h"
 #include "server/limits/byte_budget.h"
 #include "server/scheduler/steady_clock.h"
 #include "tests/support/fake_generator.h"
@@ -23,9 +20,25 @@
 
 namespace longview::testing {
 
+// The requests that models were asked to prepare. Thread-safe.
+class Asked {
+ public:
+  void Note(const models::Request& request);
+  int count() const;
+  models::Request last() const;
+
+ private:
+  mutable std::mutex mutex_;
+  int count_ = 0;         // Under mutex_,
+  models::Request last_;  // likewise.
+};
+
 // Thread-safe. Load and Unload answer at once, on the caller's thread.
 class TestStore : public server::ModelStore {
  public:
+  // Borrows the metrics, which have the series of a model from the time it is added.
+  explicit TestStore(server::Metrics& metrics) : metrics_(metrics) {}
+
   // Adds a ready model.
   void Add(const std::string& name, FakeOptions options);
   void AddGenerator(const std::string& name, GeneratorOptions options);
@@ -42,102 +55,64 @@ class TestStore : public server::ModelStore {
   void Unload(std::string_view name, Done done) override;
   bool StartupComplete() const override { return true; }
 
+  // Of all models that were ever added.
+  const Asked& asked() const { return *asked_; }
+
  private:
+  server::ModelHandle MakeServed(const std::string& name, std::unique_ptr<models::Model> model);
+
+  server::Metrics& metrics_;
+  const std::shared_ptr<Asked> asked_ = std::make_shared<Asked>();
   mutable std::mutex mutex_;
   std::map<std::string, server::ModelStatus> models_;  // Under mutex_.
+  uint32_t last_id_ = 0;                               // Likewise.
 };
 
-// Thread-safe. Runs items and whole generations one by one on its thread; FakeControl::advance and
-// GeneratorControl::advance hold them there.
-class TestEngine : public server::Engine {
- public:
-  TestEngine() : worker_([this] { Work(); }) {}
-  ~TestEngine() override { Stop(); }
+// One thread prepares, so that items are prepared in the order in which they were submitted.
+server::EngineOptions TestEngineOptions();
 
-  // Answers what it has and ends its thread; nothing is answered after it. Idempotent.
-  void Stop();
-
-  server::CallId Submit(server::ModelHandle model, models::Request request,
-                        const server::CallInfo& info,
-                        server::Reply<server::Completed> done) override;
-  std::vector<server::CallId> SubmitTogether(
-      server::ModelHandle model, std::vector<models::Request> requests,
-      const server::CallInfo& info, std::vector<server::Reply<server::Completed>> done) override;
-  server::CallId Generate(server::ModelHandle model, models::Request request,
-                          const server::CallInfo& info, server::GenerationEvents events,
-                          server::Reply<server::Completed> done) override;
-  void NewDocument(server::ModelHandle model,
-                   server::Reply<std::shared_ptr<models::Document>> done) override;
-  void Cancel(server::CallId id) override;
-  void Estimate(server::ModelHandle model, std::optional<models::Request> request, int tokens,
-                const server::CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
-                server::Reply<server::Estimated> done) override;
-  void PlanChunks(server::ModelHandle model, models::Request request, const server::CallInfo& info,
-                  std::shared_ptr<const std::atomic<bool>> unwanted,
-                  server::Reply<models::ChunkPlan> done) override;
-  double QueuedSeconds() const override { return 0; }
-  std::string Stuck() const override { return stuck; }
-  bool Able() const override { return able; }
-
-  std::atomic<bool> able{true};
-  std::string stuck;  // Before it serves.
-
-  int submitted() const;
-  int cancelled() const;
-  // Every item from here on is refused as if the queue were full.
-  void RefuseAll();
-  // The last item's request to the model.
-  models::Request last_request() const;
-  absl::Time last_deadline() const;
-
- private:
-  struct Job {
-    server::CallId id = 0;
-    server::ModelHandle model;
-    models::Request request;
-    absl::Time deadline;
-    server::Reply<server::Completed> done;
-    std::optional<server::GenerationEvents> events;  // Set for a generation.
-    absl::AnyInvocable<void()> task;                 // Anything else.
-  };
-
-  server::CallId Add(Job job);
-  void Work();
-  absl::StatusOr<server::Completed> Run(const Job& job);
-  absl::StatusOr<server::Completed> RunGeneration(Job& job);
-  // Why the job ends before it is done, if it does.
-  absl::Status Stopped(const Job& job);
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<std::unique_ptr<Job>> jobs_;
-  std::set<server::CallId> cancelled_;
-  models::Request last_request_;
-  absl::Time last_deadline_;
-  server::CallId next_id_ = 1;
-  int num_submitted_ = 0;
-  int num_cancelled_ = 0;
-  bool refuse_ = false;
-  bool stop_ = false;
-  std::thread worker_;
-};
-
-// An Api over both, serving "one" (a classifier of three labels) unless a test adds more.
+// An Api over all of it, serving "one" (a classifier of three labels) unless a test adds more.
 struct Backend {
-  explicit Backend(server::ApiOptions options = {}, server::ByteLimits limits = {});
+  explicit Backend(server::ApiOptions options = {}, server::ByteLimits limits = {},
+                   const server::EngineOptions& engine_options = TestEngineOptions());
   // Calls in flight answer through the api and its metrics: the engine ends first.
   ~Backend();
 
+  // Requests that were prepared, and the last of them as its model was asked.
+  int prepared() const { return store.asked().count(); }
+  models::Request last_request() const { return store.asked().last(); }
+  // Items that were cancelled before they were answered, as the metrics count them.
+  int cancelled() const { return Counted("longview_cancelled_total"); }
+  // Items that ended before they were answered: cancelled, or at their deadline. REQUIRES: those
+  // that ran have one token.
+  int ended_early() const;
+  // The sum of a counter's samples that have the label.
+  int Counted(const std::string& name, const std::string& label = "") const;
+
+  // Adds a classifier, "slow", whose items are predicted to take an hour. One with a deadline is
+  // refused, in words that say how long that is from now: SecondsLeft.
+  void AddSlow();
+  // Seconds until its deadline that a refused request had; -1 if `message` does not say.
+  static double SecondsLeft(const std::string& message);
+
+  // Leaves work for a second more than the queue may hold, of `client`, whose other items are
+  // refused from here on. Nothing is computed any more.
+  void FillQueue(const std::string& client);
+
+  // Loses the engine's only device.
+  void LoseDevice();
+
   server::ByteBudget bytes;  // For transports; answers of the engine hold parts of it.
-  TestStore store;
-  TestEngine engine;
-  server::SteadyClock clock;
-  std::optional<server::Documents> documents;  // Until the engine ends.
   server::Lifecycle lifecycle;
   server::Metrics metrics;
   server::Log log;
+  server::SteadyClock clock;
+  TestStore store;
+  server::EngineImpl engine;
+  std::optional<server::Documents> documents;  // Until the engine ends.
   server::Api api;
   std::shared_ptr<FakeControl> control = std::make_shared<FakeControl>();  // Controls "one".
+  std::shared_ptr<FakeControl> held = std::make_shared<FakeControl>();     // What fills the queue.
 };
 
 // A call that arrives now.

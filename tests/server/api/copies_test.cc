@@ -1,5 +1,5 @@
 // Options that every element of a list gets a copy of.
-#include "server/api/copies.h"
+#include "server/api/calls/copies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

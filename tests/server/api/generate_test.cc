@@ -7,7 +7,7 @@
 #include <map>
 #include <mutex>
 
-#include "server/api/document_upload.h"
+#include "server/api/typed/document_upload.h"
 #include "tests/server/api/backend.h"
 
 namespace longview::testing {
@@ -166,7 +166,7 @@ TEST_F(GenerateTest, OptionsReachTheModel) {
       length_penalty: 0.5 no_repeat_ngram_size: 4 min_new_tokens: 1 early_stopping: true
       logprobs: 2)");
   ASSERT_TRUE(outcome.status.ok()) << outcome.status;
-  const models::GenerationOptions options = *backend.engine.last_request().generation;
+  const models::GenerationOptions options = *backend.last_request().generation;
   EXPECT_EQ(options.defaults, models::GenerationDefaults::kHuggingFace);
   EXPECT_EQ(options.max_new_tokens, 3);
   EXPECT_EQ(options.temperature, 0.5);
@@ -234,7 +234,7 @@ TEST_F(GenerateTest, CancelEndsTheStreamAndFreesTheGeneration) {
   stream->Cancel();
   control->advance.Open();
   EXPECT_EQ(ended.Get().status().code(), absl::StatusCode::kCancelled);
-  backend.engine.Stop();
+  backend.engine.Shutdown();
   EXPECT_EQ(control->live_generations, 0);
   EXPECT_LT(control->decoded, 3);
 }

@@ -300,12 +300,13 @@ TEST(InferErrors, OptionsAreNotCopiedWithoutBound) {
 
 TEST(InferErrors, RefusalsKeepReasonAndDelay) {
   Backend backend;
-  backend.engine.RefuseAll();
+  backend.FillQueue("tester");
   const auto result = Infer(backend, R"(model_name: "one" inputs { name: "text" datatype: "BYTES"
       shape: [2] contents { bytes_contents: ["a", "b"] } })");
   EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
   const server::ErrorDetail detail = server::GetErrorDetail(result.status());
   EXPECT_EQ(detail.reason, "QUEUE_FULL");
+  // A second until there is room, and half as long again.
   EXPECT_EQ(detail.retry_after, absl::Milliseconds(1500));
 }
 

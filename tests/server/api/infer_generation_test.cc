@@ -60,7 +60,7 @@ TEST_F(InferGeneration, ParametersOfEveryKind) {
           Parameter("bad_words_ids", "string_param: '[[5,7]]'") +
           Parameter("seed", "double_param: 12") + Parameter("truncate", "bool_param: true"));
   ASSERT_TRUE(response.ok()) << response.status();
-  const models::Request request = backend.engine.last_request();
+  const models::Request request = backend.last_request();
   const models::GenerationOptions& options = *request.generation;
   EXPECT_EQ(options.defaults, models::GenerationDefaults::kHuggingFace);
   EXPECT_EQ(options.max_new_tokens, 3);

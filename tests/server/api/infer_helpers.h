@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "tests/server/api/backend.h"
 
 namespace longview::testing {
@@ -28,6 +29,17 @@ inline absl::StatusOr<inference::ModelInferResponse> Infer(
 inline absl::StatusOr<inference::ModelInferResponse> Infer(Backend& backend,
                                                            const std::string& text) {
   return Infer(backend, ParseInfer(text));
+}
+
+// Waits until `condition` holds; false after 20 s.
+template <typename Condition>
+bool Eventually(Condition condition) {
+  const absl::Time end = server::SteadyNow() + absl::Seconds(20);
+  while (!condition()) {
+    if (server::SteadyNow() > end) return false;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return true;
 }
 
 template <typename T>

@@ -1,4 +1,4 @@
-#include "server/api/infer_parameters.h"
+#include "server/api/infer/infer_parameters.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>

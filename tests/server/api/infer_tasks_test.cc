@@ -73,7 +73,7 @@ TEST(InferTasks, TokenClassification) {
   EXPECT_EQ(entities[1]["end"], 6);
   EXPECT_EQ(entities[1]["score"], 0.5);
   EXPECT_TRUE(entities[1].contains("label"));
-  EXPECT_EQ(backend.engine.last_request().aggregation, "max");
+  EXPECT_EQ(backend.last_request().aggregation, "max");
 }
 
 TEST(InferTasks, EntitiesNeedText) {
@@ -105,7 +105,7 @@ TEST(InferTasks, QuestionAnswering) {
   EXPECT_EQ(answer["probability"], 0.5);
   EXPECT_EQ(Shape(*response, 1), (std::vector<int64_t>{1, 16}));
   EXPECT_EQ(Shape(*response, 2), (std::vector<int64_t>{1, 16}));
-  EXPECT_EQ(backend.engine.last_request().question, "who?");
+  EXPECT_EQ(backend.last_request().question, "who?");
 
   const auto without = Infer(backend, R"(model_name: "m")" + Text("Ada wrote it"));
   EXPECT_NE(std::string(without.status().message()).find("question"), std::string::npos);
@@ -120,14 +120,14 @@ TEST(InferTasks, MultipleChoice) {
   ASSERT_TRUE(text.ok()) << text.status();
   ASSERT_EQ(OutputNames(*text), (std::vector<std::string>{"logits", "probabilities"}));
   EXPECT_EQ(Shape(*text, 0), (std::vector<int64_t>{1, 4}));
-  EXPECT_EQ(backend.engine.last_request().choices.size(), 4u);
+  EXPECT_EQ(backend.last_request().choices.size(), 4u);
 
   const auto ids = Infer(backend, R"(model_name: "m" inputs { name: "input_ids" datatype: "INT64"
       shape: [1,2,3] contents { int64_contents: [1,2,3,4,5,6] } } inputs { name: "attention_mask"
       datatype: "INT64" shape: [1,2,3] contents { int64_contents: [1,1,1,1,1,0] } })");
   ASSERT_TRUE(ids.ok()) << ids.status();
   EXPECT_EQ(Shape(*ids, 0), (std::vector<int64_t>{1, 2}));
-  const models::Request last = backend.engine.last_request();
+  const models::Request last = backend.last_request();
   ASSERT_EQ(last.choice_tokens.size(), 2u);
   EXPECT_EQ(last.choice_tokens[1].ids, (std::vector<int32_t>{4, 5}));
 
@@ -165,8 +165,8 @@ TEST(InferTasks, Embedding) {
                                            Text("abc"));
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(OutputNames(*response), std::vector<std::string>{"embedding"});
-  EXPECT_EQ(backend.engine.last_request().pooling, "cls");
-  EXPECT_EQ(backend.engine.last_request().normalize, true);
+  EXPECT_EQ(backend.last_request().pooling, "cls");
+  EXPECT_EQ(backend.last_request().normalize, true);
 
   const std::string none = R"(model_name: "m"
       parameters { key: "pooling" value { string_param: "none" } })" +

@@ -95,7 +95,7 @@ TEST(Infer, TrailingZerosOfTheMaskAreCut) {
   std::vector<float> expected = FakeLogits("abc", 3);
   for (const float value : FakeLogits("x", 3)) expected.push_back(value);
   EXPECT_EQ(Floats(response->outputs(0).contents().fp32_contents()), expected);
-  const models::Request last = backend.engine.last_request();
+  const models::Request last = backend.last_request();
   EXPECT_EQ(last.tokens->ids, std::vector<int32_t>{120});
   EXPECT_TRUE(last.tokens->attention_mask.empty());
   EXPECT_EQ(last.tokens->global_mask, std::vector<uint8_t>{1});
@@ -109,10 +109,9 @@ TEST(Infer, HolesStayAndPaddingStaysForOutputsPerToken) {
       inputs { name: "attention_mask" datatype: "INT64" shape: [1,4]
                contents { int64_contents: [1, 0, 1, 0] } })";
   ASSERT_TRUE(Infer(backend, request).ok());
-  EXPECT_EQ(backend.engine.last_request().tokens->attention_mask, (std::vector<uint8_t>{1, 0, 1}));
+  EXPECT_EQ(backend.last_request().tokens->attention_mask, (std::vector<uint8_t>{1, 0, 1}));
   ASSERT_TRUE(Infer(backend, request + R"(outputs { name: "last_hidden_state" })").ok());
-  EXPECT_EQ(backend.engine.last_request().tokens->attention_mask,
-            (std::vector<uint8_t>{1, 0, 1, 0}));
+  EXPECT_EQ(backend.last_request().tokens->attention_mask, (std::vector<uint8_t>{1, 0, 1, 0}));
 }
 
 TEST(Infer, ParametersReachTheModel) {
@@ -123,11 +122,17 @@ TEST(Infer, ParametersReachTheModel) {
   (*request.mutable_parameters())["timeout"].set_int64_param(60'000'000);
   const auto response = Infer(backend, request);
   ASSERT_TRUE(response.ok()) << response.status();
-  EXPECT_EQ(backend.engine.last_request().truncate, true);
-  EXPECT_EQ(backend.engine.last_request().global_tokens, std::vector<std::string>{"<s>"});
-  EXPECT_LT(backend.engine.last_deadline(), server::SteadyNow() + absl::Seconds(61));
-  EXPECT_EQ(backend.engine.last_request().tensors, std::vector<std::string>{"logits"});
-  EXPECT_FALSE(backend.engine.last_request().typed);
+  EXPECT_EQ(backend.last_request().truncate, true);
+  EXPECT_EQ(backend.last_request().global_tokens, std::vector<std::string>{"<s>"});
+  EXPECT_EQ(backend.last_request().tensors, std::vector<std::string>{"logits"});
+  EXPECT_FALSE(backend.last_request().typed);
+  backend.AddSlow();
+  request.set_model_name("slow");
+  const absl::Status late = Infer(backend, request).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded) << late;
+  const double left = Backend::SecondsLeft(std::string(late.message()));
+  EXPECT_LE(left, 60) << late;
+  EXPECT_GT(left, 50) << late;
 }
 
 TEST(Infer, ResponseParametersTellTimeAndTruncation) {
@@ -136,13 +141,33 @@ TEST(Infer, ResponseParametersTellTimeAndTruncation) {
       inputs { name: "text" datatype: "BYTES" shape: [1] }
       parameters { key: "truncate" value { bool_param: true } })");
   request.add_raw_input_contents(RawStrings({std::string(5000, 'a')}));
-  const auto response = Infer(backend, request);
+  // It waits for another, and then takes as long.
+  constexpr absl::Duration kWait = absl::Milliseconds(40), kCompute = absl::Milliseconds(15);
+  FakeOptions sleeps;
+  sleeps.layer_item_time = kCompute;
+  backend.store.Add("sleeps", sleeps);
+  request.set_model_name("sleeps");
+  backend.control->advance.Close();
+  Waiter<inference::ModelInferResponse> other, waiter;
+  backend.api.Infer(TestCall(), ParseInfer(kTwoTexts), other.reply());
+  ASSERT_TRUE(backend.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+  const absl::Time start = server::SteadyNow();
+  backend.api.Infer(TestCall("ModelInfer"), request, waiter.reply());
+  ASSERT_TRUE(Eventually([&] { return backend.engine.waiting() >= 1; }));
+  absl::SleepFor(kWait);
+  backend.control->advance.Open();
+  const auto response = waiter.Get();
+  const absl::Duration whole = server::SteadyNow() - start;
   ASSERT_TRUE(response.ok()) << response.status();
   const auto& parameters = response->parameters();
   EXPECT_EQ(parameters.at("truncated_tokens").int64_param(), 5000 - 4096);
-  EXPECT_EQ(parameters.at("queue_us").int64_param(), 1000);
-  EXPECT_EQ(parameters.at("compute_us").int64_param(), 2000);
+  const auto queued = absl::Microseconds(parameters.at("queue_us").int64_param());
+  const auto computed = absl::Microseconds(parameters.at("compute_us").int64_param());
+  EXPECT_GE(queued, kWait);
+  EXPECT_GE(computed, kCompute);
+  EXPECT_LE(queued + computed, whole + absl::Microseconds(2));
   EXPECT_EQ(parameters.at("batch_items").int64_param(), 1);
+  EXPECT_TRUE(other.Get().ok());
 }
 
 TEST(Infer, EveryEncoderGivesEmbeddingAndHiddenState) {
@@ -161,11 +186,17 @@ TEST(Infer, EveryEncoderGivesEmbeddingAndHiddenState) {
 
 TEST(Infer, AFailedItemCancelsTheOthers) {
   Backend backend;
-  const auto result = Infer(backend, R"(model_name: "one"
+  backend.control->prepare.Close();
+  Waiter<inference::ModelInferResponse> waiter;
+  backend.api.Infer(TestCall("ModelInfer"), ParseInfer(R"(model_name: "one"
       inputs { name: "text" datatype: "BYTES" shape: [3]
-               contents { bytes_contents: ["!prepare", "b", "c"] } })");
+               contents { bytes_contents: ["!prepare", "b", "c"] } })"),
+                    waiter.reply());
+  backend.control->prepare.Open();
+  const auto result = waiter.Get();
   EXPECT_NE(std::string(result.status().message()).find("item 0: "), std::string::npos);
-  EXPECT_GE(backend.engine.cancelled(), 1);
+  EXPECT_EQ(backend.cancelled(), 2);
+  EXPECT_EQ(backend.control->begun, 0);
 }
 
 TEST(Infer, CancelReachesTheEngine) {
@@ -178,7 +209,7 @@ TEST(Infer, CancelReachesTheEngine) {
   server::Api::Cancel(pending);
   backend.control->advance.Open();
   EXPECT_EQ(waiter.Get().status().code(), absl::StatusCode::kCancelled);
-  EXPECT_GE(backend.engine.cancelled(), 2);
+  EXPECT_EQ(backend.cancelled(), 2);
 }
 
 TEST(Infer, RequestsAreCountedByMethodAndCode) {

@@ -1,4 +1,4 @@
-#include "server/api/mask_rle.h"
+#include "server/api/infer/mask_rle.h"
 
 #include <gtest/gtest.h>
 

@@ -90,16 +90,20 @@ TEST(Models, Readiness) {
   EXPECT_FALSE(backend.api.ModelReady("soon", "").value());
   EXPECT_EQ(backend.api.ModelReady("x", "").status().code(), absl::StatusCode::kNotFound);
   EXPECT_TRUE(backend.api.ServerReady());
-  backend.engine.able = false;  // A device was the last of its kind.
-  EXPECT_FALSE(backend.api.ServerReady());
-  backend.engine.able = true;
   backend.lifecycle.set_phase(server::Lifecycle::Phase::kDraining);
   EXPECT_FALSE(backend.api.ServerReady());
   EXPECT_TRUE(backend.api.ServerLive());
+  backend.lifecycle.set_phase(server::Lifecycle::Phase::kServing);
+  EXPECT_TRUE(backend.api.ServerReady());
+  backend.LoseDevice();  // The last of its kind.
+  EXPECT_FALSE(backend.api.ServerReady());
+  EXPECT_FALSE(backend.api.ServerLive());
 }
 
 TEST(Models, Statistics) {
-  Backend backend;
+  server::EngineOptions one_by_one = TestEngineOptions();
+  one_by_one.scheduler.max_batch_items = 1;
+  Backend backend({}, {}, one_by_one);
   const std::string good = R"(model_name: "one" inputs { name: "text" datatype: "BYTES" shape: [2]
       contents { bytes_contents: ["a", "b"] } })";
   ASSERT_TRUE(Infer(backend, good).ok());
@@ -114,11 +118,32 @@ TEST(Models, Statistics) {
   EXPECT_EQ(stats.execution_count(), 2u);
   EXPECT_EQ(stats.inference_stats().success().count(), 2u);
   EXPECT_EQ(stats.inference_stats().fail().count(), 1u);
-  EXPECT_NEAR(stats.inference_stats().compute_infer().ns(), 4e6, 1);
-  EXPECT_NEAR(stats.inference_stats().queue().ns(), 2e6, 1);
   EXPECT_GT(stats.last_inference(), 0u);
   EXPECT_EQ(backend.api.ModelStatistics("", "")->model_stats_size(), 1);
   EXPECT_FALSE(backend.api.ModelStatistics("x", "").ok());
+}
+
+TEST(Models, StatisticsAddUpWhatTheAnswersTell) {
+  Backend backend;
+  FakeOptions options;
+  options.layer_item_time = absl::Milliseconds(10);
+  backend.store.Add("sleeps", options);
+  double queued = 0, computed = 0;
+  for (int i = 0; i < 3; ++i) {
+    const auto response = Infer(backend, R"(model_name: "sleeps" inputs { name: "text"
+        datatype: "BYTES" shape: [1] contents { bytes_contents: "a" } })");
+    ASSERT_TRUE(response.ok()) << response.status();
+    queued += 1e3 * static_cast<double>(response->parameters().at("queue_us").int64_param());
+    computed += 1e3 * static_cast<double>(response->parameters().at("compute_us").int64_param());
+  }
+  const auto response = backend.api.ModelStatistics("sleeps", "");
+  ASSERT_TRUE(response.ok());
+  const auto& stats = response->model_stats(0).inference_stats();
+  EXPECT_GE(computed, 30e6);
+  EXPECT_EQ(stats.compute_infer().count(), 3u);
+  EXPECT_NEAR(static_cast<double>(stats.compute_infer().ns()), computed, 3e3);  // 1 us for each.
+  EXPECT_NEAR(static_cast<double>(stats.queue().ns()), queued, 3e3);
+  EXPECT_GE(stats.success().ns(), stats.compute_infer().ns() + stats.queue().ns());
 }
 
 TEST(Models, RepositoryIndex) {

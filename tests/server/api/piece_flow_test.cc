@@ -1,5 +1,5 @@
 // The flow of pieces to a reader that may be slow.
-#include "server/api/piece_flow.h"
+#include "server/api/calls/piece_flow.h"
 
 #include <gtest/gtest.h>
 

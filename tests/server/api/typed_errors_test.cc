@@ -58,10 +58,10 @@ TEST_F(TypedErrors, EmptyTextIsADocument) {
   // The fake has no special tokens, so that its model is what refuses.
   const absl::Status status = Try(&server::Api::Classify, R"(model: "one" text: "")");
   EXPECT_EQ(status.message(), "text: 0 tokens; at least 1 is needed");
-  EXPECT_EQ(backend.engine.last_request().text, "");
+  EXPECT_EQ(backend.last_request().text, "");
   EXPECT_TRUE(Try(&server::Api::Classify, R"(model: "one" text: "" token_ids: [1])").ok());
   EXPECT_TRUE(Try(&server::Api::Classify, R"(model: "one" text: "a" text_pair: "")").ok());
-  EXPECT_EQ(backend.engine.last_request().text_pair, "");
+  EXPECT_EQ(backend.last_request().text_pair, "");
 }
 
 TEST_F(TypedErrors, TheModelsRefusalsNameTheirField) {

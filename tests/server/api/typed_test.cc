@@ -40,9 +40,37 @@ TEST(Typed, Classify) {
   EXPECT_GE(response->labels(0).score(), response->labels(1).score());
   EXPECT_EQ(Floats(response->logits()), FakeLogits("abc", 3));
   EXPECT_EQ(response->usage().input_tokens(), 3);
-  EXPECT_DOUBLE_EQ(response->timing().queue_seconds(), 0.001);
-  EXPECT_DOUBLE_EQ(response->timing().total_seconds(), 0.004);
-  EXPECT_EQ(response->timing().batch_items(), 1);
+}
+
+TEST(Typed, TimingTellsWhatAnItemWaitedAndTook) {
+  Backend backend;
+  constexpr double kWait = 0.04, kCompute = 0.015;
+  FakeOptions sleeps;
+  sleeps.layer_item_time = absl::Seconds(kCompute);
+  backend.store.Add("sleeps", sleeps);
+  backend.control->advance.Close();
+  v1::ClassifyRequest request;
+  request.set_model("one");
+  request.set_text("abc");
+  Waiter<v1::ClassifyResponse> other, waiter;
+  backend.api.Classify(TestCall(), request, other.reply());
+  ASSERT_TRUE(backend.control->advance.AwaitWaiting(1, absl::Seconds(10)));
+  const absl::Time start = server::SteadyNow();
+  request.set_model("sleeps");
+  backend.api.Classify(TestCall(), request, waiter.reply());
+  ASSERT_TRUE(Eventually([&] { return backend.engine.waiting() == 1; }));
+  absl::SleepFor(absl::Seconds(kWait));
+  backend.control->advance.Open();
+  const auto response = waiter.Get();
+  const double whole = absl::ToDoubleSeconds(server::SteadyNow() - start);
+  ASSERT_TRUE(response.ok()) << response.status();
+  const v1::Timing& timing = response->timing();
+  EXPECT_GE(timing.queue_seconds(), kWait);
+  EXPECT_GE(timing.compute_seconds(), kCompute);
+  EXPECT_GE(timing.total_seconds() + 2e-6, timing.queue_seconds() + timing.compute_seconds());
+  EXPECT_LE(timing.total_seconds(), whole + 1e-6);
+  EXPECT_EQ(timing.batch_items(), 1);
+  EXPECT_TRUE(other.Get().ok());
 }
 
 // The tokenizer finds a shared text's tokens once.
@@ -58,9 +86,10 @@ TEST(Typed, AllPairsOfARerankListShareTheQuery) {
   for (int i = 0; i < 6; ++i) request.add_documents("document");
   Waiter<v1::RerankResponse> waiter;
   backend.api.Rerank(TestCall(), request, waiter.reply());
-  EXPECT_EQ(backend.engine.submitted(), 6);
-  // The items that wait behind the first, the last request and this copy.
-  EXPECT_GE(backend.engine.last_request().shared_text.use_count(), 6);
+  EXPECT_TRUE(Eventually([&] { return options.control->live_items == 6; }));
+  EXPECT_EQ(backend.prepared(), 6);
+  // The items, the last request and this copy.
+  EXPECT_GE(backend.last_request().shared_text.use_count(), 8);
   options.control->advance.Open();
   EXPECT_TRUE(waiter.Get().ok());
 }
@@ -74,7 +103,7 @@ TEST(Typed, ClassifyTokenIdsWithOptions) {
   EXPECT_EQ(response->model(), "one") << "the only classifier";
   EXPECT_EQ(response->labels_size(), 3);
   EXPECT_EQ(response->logits_size(), 0);
-  const models::Request last = backend.engine.last_request();
+  const models::Request last = backend.last_request();
   EXPECT_EQ(last.truncate, true);
   EXPECT_EQ(last.global_positions, (std::vector<int32_t>{0, 1}));
   EXPECT_TRUE(last.tensors.empty());
@@ -92,7 +121,7 @@ TEST(Typed, ClassifyTokens) {
   EXPECT_EQ(response->entities(1).start(), 3);
   ASSERT_EQ(response->logits_size(), 11);
   EXPECT_EQ(Floats(response->logits(1).values()), (std::vector<float>{110, 110.25, 110.5}));
-  EXPECT_EQ(backend.engine.last_request().aggregation, "first");
+  EXPECT_EQ(backend.last_request().aggregation, "first");
 }
 
 TEST(Typed, AnswerQuestion) {
@@ -108,7 +137,7 @@ TEST(Typed, AnswerQuestion) {
   EXPECT_EQ(response->answers(1).start(), 4);
   EXPECT_EQ(response->start_logits_size(), 16);
   EXPECT_EQ(response->end_logits_size(), 16);
-  EXPECT_EQ(backend.engine.last_request().max_answer_tokens, 4);
+  EXPECT_EQ(backend.last_request().max_answer_tokens, 4);
 }
 
 TEST(Typed, FillMask) {
@@ -123,7 +152,7 @@ TEST(Typed, FillMask) {
   ASSERT_EQ(response->masks(0).logits_size(), 256);
   EXPECT_EQ(response->masks(0).logits(0), static_cast<float>('_'));
   // Never [T, V]: at 4,096 tokens that is 800 MB.
-  EXPECT_EQ(backend.engine.last_request().tensors, std::vector<std::string>{"mask_logits"});
+  EXPECT_EQ(backend.last_request().tensors, std::vector<std::string>{"mask_logits"});
 }
 
 TEST(Typed, EmbedInChunks) {
@@ -145,7 +174,7 @@ TEST(Typed, EmbedInChunks) {
   }
   EXPECT_EQ(Floats(response->embedding()), want);
   EXPECT_EQ(response->usage().input_tokens(), 5);
-  EXPECT_EQ(response->timing().batch_items(), 1);
+  EXPECT_EQ(response->timing().batch_items(), 3) << "they are admitted together";
   // One item's failure is the call's.
   EXPECT_EQ((Do<v1::EmbedRequest, v1::EmbedResponse>(
                  backend, &server::Api::Embed,
@@ -162,8 +191,8 @@ TEST(Typed, Embed) {
       backend, &server::Api::Embed, R"(model: "e" text: "abc" pooling: "mean" normalize: false)");
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(Floats(response->embedding()), FakeLogits("abc", 4));
-  EXPECT_EQ(backend.engine.last_request().normalize, false);
-  EXPECT_EQ(backend.engine.last_request().pooling, "mean");
+  EXPECT_EQ(backend.last_request().normalize, false);
+  EXPECT_EQ(backend.last_request().pooling, "mean");
 }
 
 TEST(Typed, Estimate) {

@@ -122,12 +122,12 @@ TEST_F(GrpcGenerate, AStreamThatIsLateEndsWithTheServer) {
   grpc::ClientContext context;
   SetTimeout(context, absl::Seconds(60));
   const auto reader = text->Generate(&context, Request("Once", 1000));
-  EXPECT_TRUE(Eventually([&] { return backend.engine.submitted() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return backend.prepared() == 1; }));
   std::thread stopper([&] { server->Stop(server::SteadyNow() + absl::Milliseconds(20)); });
   v1::GenerateResponse message;
   EXPECT_FALSE(reader->Read(&message));
   ExpectStopped(reader->Finish(), context);
-  EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return backend.cancelled() == 1; }));
   control->advance.Open();
   stopper.join();
 }
@@ -179,7 +179,7 @@ TEST_F(GrpcGenerate, ADocumentStreamsInNoFasterThanItIsRead) {
   // The first part is being read; a second one waits in the transport.
   part.clear_model();
   ASSERT_TRUE(writer->Write(part));
-  EXPECT_EQ(backend.engine.submitted(), 1);
+  EXPECT_EQ(backend.prepared(), 1);
   control->advance.Open();
   writer->WritesDone();
   const grpc::Status status = writer->Finish();

@@ -100,7 +100,7 @@ TEST_F(InferenceService, Infer) {
 }
 
 TEST_F(InferenceService, QueueFullSaysWhenToComeAgain) {
-  backend.engine.RefuseAll();
+  backend.FillQueue("127.0.0.1");
   inference::ModelInferResponse response;
   const grpc::Status status = Call(&GRPCInferenceService::Stub::ModelInfer,
                                    R"(model_name: "one" inputs { name: "text" datatype: "BYTES"

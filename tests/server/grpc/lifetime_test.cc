@@ -84,7 +84,7 @@ TEST_F(Lifetime, WorkBeyondTheDeadlineEndsUnavailable) {
   std::thread stopper([&] { server->Stop(server::SteadyNow() + absl::Milliseconds(20)); });
   caller.join();
   ExpectStopped(status, context);
-  EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return backend.cancelled() == 1; }));
   backend.control->advance.Open();
   stopper.join();
 }

@@ -108,10 +108,10 @@ TEST_F(StreamInferTest, CancelReachesEveryRequest) {
   backend.control->advance.Close();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(stream->Write(Request(absl::StrCat(i), "abc")));
   // The fifth must have been read before the client leaves.
-  EXPECT_TRUE(Eventually([&] { return backend.engine.submitted() == 5; }));
+  EXPECT_TRUE(Eventually([&] { return backend.prepared() == 5; }));
   context.TryCancel();
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
-  EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 5; }));
+  EXPECT_TRUE(Eventually([&] { return backend.cancelled() == 5; }));
   backend.control->advance.Open();
   EXPECT_TRUE(Eventually([&] { return backend.control->live_items == 0; }));
 }
@@ -135,7 +135,7 @@ TEST_F(StreamInferTest, WhatIsLateEndsWithTheServer) {
   ModelStreamInferResponse answer;
   EXPECT_FALSE(stream->Read(&answer));
   ExpectStopped(stream->Finish(), context);
-  EXPECT_TRUE(Eventually([&] { return backend.engine.cancelled() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return backend.cancelled() == 1; }));
   backend.control->advance.Open();
   stopper.join();
 }

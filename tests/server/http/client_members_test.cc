@@ -39,7 +39,7 @@ class ClientMembersTest : public HttpServerTest {
     EXPECT_EQ(response.status, 400) << path << " " << body << "\n" << response.body;
     return Body(response);
   }
-  models::Request Last() { return backend_.engine.last_request(); }
+  models::Request Last() { return backend_.last_request(); }
 };
 
 // ---- rerank and score ----

@@ -66,7 +66,7 @@ class CompletionsTest : public HttpServerTest {
   }
   // Waits until the server has cancelled so many calls.
   bool Cancelled(int calls) {
-    return Eventually([&] { return backend_.engine.cancelled() == calls; });
+    return Eventually([&] { return backend_.cancelled() == calls; });
   }
 
   std::shared_ptr<GeneratorControl> generator = std::make_shared<GeneratorControl>();
@@ -94,7 +94,7 @@ TEST_F(CompletionsTest, AWholeAnswer) {
 
 TEST_F(CompletionsTest, DefaultsAreOpenAis) {
   Complete({{"prompt", "Once"}});
-  const models::GenerationOptions options = *backend_.engine.last_request().generation;
+  const models::GenerationOptions options = *backend_.last_request().generation;
   EXPECT_EQ(options.defaults, models::GenerationDefaults::kOpenAi);
   EXPECT_FALSE(options.max_new_tokens.has_value());
   EXPECT_FALSE(options.temperature.has_value());
@@ -125,7 +125,7 @@ TEST_F(CompletionsTest, EveryOptionReachesTheModel) {
             {"logit_bias", json::object()},
             {"suffix", nullptr},
             {"stream", false}});
-  const models::Request request = backend_.engine.last_request();
+  const models::Request request = backend_.last_request();
   const models::GenerationOptions& options = *request.generation;
   EXPECT_EQ(request.truncate, true);
   EXPECT_EQ(options.max_new_tokens, 3);
@@ -148,7 +148,7 @@ TEST_F(CompletionsTest, EveryOptionReachesTheModel) {
 TEST_F(CompletionsTest, SeedsOf64BitsAreMixedDown) {
   const auto seed = [this](const json& value) {
     Complete({{"prompt", "Once"}, {"seed", value}});
-    return *backend_.engine.last_request().generation->seed;
+    return *backend_.last_request().generation->seed;
   };
   EXPECT_EQ(seed(7), 7u);
   EXPECT_EQ(seed(4294967295), 4294967295u);
@@ -176,7 +176,7 @@ TEST_F(CompletionsTest, MembersOfOtherClients) {
             {"temperature", 0.7},
             {"return_full_text", true},
             {"unknown", nullptr}});
-  const models::GenerationOptions options = *backend_.engine.last_request().generation;
+  const models::GenerationOptions options = *backend_.last_request().generation;
   EXPECT_EQ(options.temperature, 0.0);
   EXPECT_EQ(options.do_sample, false);
   EXPECT_TRUE(options.echo);
@@ -321,7 +321,7 @@ TEST_F(CompletionsTest, AStreamThatIsLateEndsWithAnErrorWhenTheServerStops) {
   ASSERT_EQ(events.size(), 1u);
   EXPECT_EQ(json::parse(events[0], nullptr, false)["error"]["code"], "UNAVAILABLE") << events[0];
   EXPECT_TRUE(client.ClosesWithin(20));
-  EXPECT_EQ(backend_.engine.cancelled(), 1);
+  EXPECT_EQ(backend_.cancelled(), 1);
 }
 
 TEST_F(CompletionsTest, AClientThatLeavesCancels) {

@@ -51,7 +51,7 @@ TEST_F(ConnectionLimitTest, ConnectionsAtWorkAreNotClosed) {
   backend_.control->advance.Close();
   for (const auto& client : clients_) client->Send(Request("/v1/classify", kClassify));
   ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
-  EXPECT_TRUE(Eventually([&] { return backend_.engine.submitted() == kConnections; }));
+  EXPECT_TRUE(Eventually([&] { return backend_.prepared() == kConnections; }));
   RawClient more(port_);
   const auto refused = more.Read();
   ASSERT_TRUE(refused.has_value());

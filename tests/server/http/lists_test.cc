@@ -155,10 +155,10 @@ TEST_F(ListsTest, RerankRefusesWhatItCannotRank) {
 TEST_F(ListsTest, TeisRoutes) {
   const json vectors = Answer("/embed", {{"inputs", {"a", "b"}}, {"unknown", 1}});
   ASSERT_EQ(vectors.size(), 2u);
-  EXPECT_TRUE(*backend_.engine.last_request().normalize);
+  EXPECT_TRUE(*backend_.last_request().normalize);
   EXPECT_EQ(Answer("/embed?model=embed", {{"inputs", "a"}, {"normalize", false}})[0], vectors[0]);
-  EXPECT_FALSE(*backend_.engine.last_request().normalize);
-  EXPECT_EQ(backend_.engine.last_request().truncate, std::nullopt);
+  EXPECT_FALSE(*backend_.last_request().normalize);
+  EXPECT_EQ(backend_.last_request().truncate, std::nullopt);
 
   const json ranks = Answer("/rerank", {{"query", "q"},
                                         {"texts", {"a", "b"}},
@@ -167,7 +167,7 @@ TEST_F(ListsTest, TeisRoutes) {
   ASSERT_EQ(ranks.size(), 2u);
   EXPECT_EQ(ranks[0]["text"], ranks[0]["index"] == 0 ? "a" : "b");
   EXPECT_GE(ranks[0]["score"], ranks[1]["score"]);
-  EXPECT_EQ(backend_.engine.last_request().truncation_direction, "left");
+  EXPECT_EQ(backend_.last_request().truncation_direction, "left");
 
   const json one = Answer("/predict", {{"model", "one"}, {"inputs", "abc"}});
   ASSERT_EQ(one.size(), 3u);

@@ -47,9 +47,11 @@ TEST_F(RoutesTest, Health) {
   backend_.lifecycle.set_phase(server::Lifecycle::Phase::kServing);
   EXPECT_EQ(Get("/health").status, 200);
   EXPECT_EQ(Get("/health").body, "");
-  backend_.engine.stuck = "model a on cpu: nothing came back";
+  backend_.LoseDevice();
   EXPECT_EQ(Get("/livez").status, 503);
-  EXPECT_EQ(Get("/livez").body, R"({"live":false,"reason":"model a on cpu: nothing came back"})");
+  EXPECT_EQ(Get("/livez").body,
+            R"({"live":false,"reason":"the devices of some models were lost"})");
+  EXPECT_EQ(Get("/readyz").status, 503);
 }
 
 TEST_F(RoutesTest, OperationsAndConsole) {
@@ -348,10 +350,14 @@ TEST_F(RoutesTest, InferRefusals) {
 }
 
 TEST_F(RoutesTest, DeadlinesOfHeaders) {
-  Post("/v1/classify", kClassify, "Grpc-Timeout: 30S\r\n");
-  const absl::Duration left = backend_.engine.last_deadline() - server::SteadyNow();
-  EXPECT_LE(left, absl::Seconds(30));
-  EXPECT_GT(left, absl::Seconds(20));
+  EXPECT_EQ(Post("/v1/classify", kClassify, "Grpc-Timeout: 30S\r\n").status, 200);
+  backend_.AddSlow();
+  const RawResponse slow =
+      Post("/v1/classify", R"({"model":"slow","text":"a page"})", "Grpc-Timeout: 30S\r\n");
+  EXPECT_EQ(slow.status, 504);
+  const double left = Backend::SecondsLeft(Message(slow));
+  EXPECT_LE(left, 30) << Message(slow);
+  EXPECT_GT(left, 20) << Message(slow);
   const RawResponse late = Post("/v1/classify", kClassify,
                                 "X-Envoy-Expected-Rq-Timeout-Ms: 1\r\n"
                                 "Grpc-Timeout: 1n\r\n");
@@ -362,7 +368,7 @@ TEST_F(RoutesTest, DeadlinesOfHeaders) {
 }
 
 TEST_F(RoutesTest, FullQueue) {
-  backend_.engine.RefuseAll();
+  backend_.FillQueue("127.0.0.1");
   const RawResponse full = Post("/v1/classify", kClassify);
   EXPECT_EQ(full.status, 429);
   const int millis = std::stoi(std::string(full.Header("retry-after-ms")));

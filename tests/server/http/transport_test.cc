@@ -225,7 +225,7 @@ TEST_F(TransportTest, HalfClosedClientsGetTheirAnswer) {
   ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
   // The server asks whether it still reads, and it does.
   EXPECT_EQ(client.Read().value_or(RawResponse{}).status, 100);
-  EXPECT_EQ(backend_.engine.cancelled(), 0);
+  EXPECT_EQ(backend_.cancelled(), 0);
   backend_.control->advance.Open();
   const auto response = client.ReadFinal();
   ASSERT_TRUE(response.has_value());
@@ -251,7 +251,7 @@ TEST_F(TransportTest, AClosedConnectionCancels) {
     client.Send(Request("/v1/classify", kClassify));
     ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
   }
-  EXPECT_TRUE(Eventually([&] { return backend_.engine.cancelled() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return backend_.cancelled() == 1; }));
 }
 
 TEST_F(TransportTest, AClosedConnectionCancelsWithMoreRequestsBehind) {
@@ -262,7 +262,7 @@ TEST_F(TransportTest, AClosedConnectionCancelsWithMoreRequestsBehind) {
     ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
     client.Send(Request("/v1/classify", kClassify));
   }
-  EXPECT_TRUE(Eventually([&] { return backend_.engine.cancelled() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return backend_.cancelled() == 1; }));
 }
 
 TEST_F(TransportTest, PipelinedAnswersKeepTheirOrder) {
@@ -317,7 +317,7 @@ TEST_F(TransportTest, StopAnswersWhatIsLateAndCancelsIt) {
   client.Send(Request("/v1/classify", kClassify));
   ASSERT_TRUE(backend_.control->advance.AwaitWaiting(1, absl::Seconds(20)));
   server_->Stop(server::SteadyNow() + absl::Milliseconds(20));
-  EXPECT_EQ(backend_.engine.cancelled(), 1);
+  EXPECT_EQ(backend_.cancelled(), 1);
   const auto response = client.Read();
   ASSERT_TRUE(response.has_value());
   EXPECT_EQ(response->status, 503);

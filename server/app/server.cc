@@ -15,7 +15,7 @@
 #include "server/app/memory_keeper.h"
 #include "server/config/build_info.h"
 #include "server/engine/documents.h"
-#include "server/engine/engine_impl.h"
+#include "server/engine/engine.h"
 #include "server/grpc/grpc_server.h"
 #include "server/http/serve/http_server.h"
 #include "server/lifecycle.h"
@@ -257,7 +257,7 @@ class Server::Impl {
   Metrics metrics_;
   const std::unique_ptr<Tracer> tracer_;  // Null = off.
   ByteBudget bytes_;  // Shared by both transports; answers of the engine hold parts of it.
-  EngineImpl engine_;
+  Engine engine_;
   ModelStoreImpl store_;
   const SteadyClock clock_;
   std::optional<Documents> documents_;  // Until Stop.

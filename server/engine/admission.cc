@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "models/stop_scope.h"
+#include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
-#include "server/engine/engine_impl.h"
 #include "server/engine/refusals.h"
 #include "server/engine/request_bytes.h"
 #include "server/errors.h"
 #include "server/exception_guard.h"
+#include "server/lifecycle.h"
 #include "server/security/client_quota.h"
 #include "server/tracing/call_spans.h"
 
@@ -29,8 +30,8 @@ bool IsCheap(const Request& request) {
 
 }  // namespace
 
-CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& info,
-                          Reply<Completed> done) {
+CallId Engine::Submit(ModelHandle model, Request request, const CallInfo& info,
+                      Reply<Completed> done) {
   auto call = std::make_unique<EngineCall>();
   call->info = info;
   call->model = std::move(model);
@@ -39,7 +40,7 @@ CallId EngineImpl::Submit(ModelHandle model, Request request, const CallInfo& in
   return Accept(std::move(call), std::move(request));
 }
 
-void EngineImpl::LimitTime(EngineCall& call) const {
+void Engine::LimitTime(EngineCall& call) const {
   const bool asked = call.info.deadline != absl::InfiniteFuture();
   const absl::Duration limit =
       asked ? options_.max_timeout : std::min(options_.default_timeout, options_.max_timeout);
@@ -49,7 +50,7 @@ void EngineImpl::LimitTime(EngineCall& call) const {
   call.deadline_imposed = true;
 }
 
-CallId EngineImpl::Accept(CallPtr call, Request request) {
+CallId Engine::Accept(CallPtr call, Request request) {
   DeviceQueue& queue = DevicesOf(*call->model).queue;
   const size_t bytes = call->bytes = RequestBytes(request);
   call->submitted = clock_.Now();
@@ -107,7 +108,7 @@ CallId EngineImpl::Accept(CallPtr call, Request request) {
   return id;
 }
 
-void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
+void Engine::PreparePooled(CallId id, PreprocessPool::Turn turn) {
   EngineCall* call;
   {
     std::unique_lock lock(mutex_);
@@ -132,7 +133,7 @@ void EngineImpl::PreparePooled(CallId id, PreprocessPool::Turn turn) {
   if (call != nullptr && call->stage == CallStage::kPreparing) Free(id);
 }
 
-absl::Status EngineImpl::Prepare(EngineCall& call) {
+absl::Status Engine::Prepare(EngineCall& call) {
   const absl::Time start = clock_.Now();
   absl::Status status = Guarded([&]() -> absl::Status {
     const models::Model& model = InstanceOf(*call.model, call.lane);
@@ -157,7 +158,7 @@ absl::Status EngineImpl::Prepare(EngineCall& call) {
   return RefusalOrInternal(status);
 }
 
-Ticket EngineImpl::PreparedTicket(const EngineCall& call) {
+Ticket Engine::PreparedTicket(const EngineCall& call) {
   const models::Cost cost =
       UseOf(call.model).Paced(call.item->cost(), call.generates, clock_.Now());
   Ticket ticket = TicketOf(call.id, *call.model, call.generates, call.info, cost, call.lane);
@@ -165,7 +166,7 @@ Ticket EngineImpl::PreparedTicket(const EngineCall& call) {
   return ticket;
 }
 
-void EngineImpl::EnterQueue(EngineCall& call) {
+void Engine::EnterQueue(EngineCall& call) {
   call.stage = CallStage::kQueued;
   call.group = nullptr;
   if (const int cut = call.item->usage().truncated_tokens; cut > 0) {
@@ -180,12 +181,12 @@ void EngineImpl::EnterQueue(EngineCall& call) {
   }
 }
 
-void EngineImpl::EndAt(Where where, EngineCall& call, absl::Status why) {
+void Engine::EndAt(Where where, EngineCall& call, absl::Status why) {
   if (where == Where::kCaller) return EndLater(TakeEnding(call), std::move(why));
   End(TakeEnding(call), std::move(why));
 }
 
-void EngineImpl::EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where) {
+void Engine::EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where) {
   const absl::Duration room = absl::Seconds(std::max(0.1, by.wait_seconds));
   for (CallPtr& call : displaced) {
     if (call == nullptr || call->done == nullptr) continue;
@@ -199,7 +200,7 @@ void EngineImpl::EndDisplaced(std::vector<CallPtr> displaced, const Admission& b
   }
 }
 
-void EngineImpl::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
+void Engine::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
   if (call.group != nullptr) return GatherPrepared(call, std::move(status), where);
   const CallId id = call.id;
   DeviceQueue& queue = DevicesOf(*call.model).queue;

@@ -1,19 +1,55 @@
 // Runs requests: prepares them on a pool, admits, queues, batches, computes, answers.
+//
+// Devices of a kind ("cuda:0", "cuda:1") take from one queue, as its lanes; the CPU has its own.
+// Each has a thread of its own (executor.h).
+//
+// A call is in one stage at a time and is freed by that stage's owner (engine_call.h). It is
+// answered by whoever takes its `done` first: the executor, or cancellation, a deadline, a
+// refusal. Both happen under one mutex, so each exactly once.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "models/model.h"
 #include "server/call.h"
+#include "server/engine/preprocess_pool.h"
+#include "server/engine/task_thread.h"
+#include "server/scheduler/scheduler_options.h"
+#include "server/scheduler/steady_clock.h"
 #include "server/served/model_store.h"
 
 namespace longview::server {
+
+struct Admission;        // server/scheduler/ticket.h
+struct Batch;            // likewise
+struct Departure;        // likewise
+struct Ticket;           // likewise
+struct BatchResult;      // server/engine/executor.h
+struct StepResult;       // server/engine/step_runner.h
+struct CallGroup;        // server/engine/engine_call.h
+struct EngineCall;       // likewise
+class LaneDevice;        // server/engine/lane_device.h
+class Lifecycle;         // server/lifecycle.h
+class Metrics;           // server/metrics/metrics.h
+struct ModelLabels;      // likewise
+struct SchedulerGauges;  // likewise
 
 // An answered item with where its time went.
 struct Completed {
@@ -44,62 +80,197 @@ struct Estimated {
   std::string reason;
 };
 
+struct EngineOptions {
+  std::vector<std::string> devices = {"cpu"};  // ModelInfo::device names; one executor each.
+  SchedulerOptions scheduler;  // Applies to each kind of device; its lanes are counted here.
+  // A device is lost, and why. Runs on its thread.
+  std::function<void(const std::string& device, const std::string& why)> on_lost;
+  int prepare_threads = 3;
+  PreprocessLimits prepare = {};
+  absl::Duration stall_patience = absl::Seconds(10);  // With work that waits for an idle device.
+  // A turn is stuck once none of its layers came back for its predicted time, times a factor, plus
+  // a floor.
+  double watch_factor = 10;
+  absl::Duration watch_floor = absl::Seconds(60);
+  // The time-out of calls without a deadline, and the longest of any call; both since its arrival.
+  absl::Duration default_timeout = absl::InfiniteDuration();
+  absl::Duration max_timeout = absl::InfiniteDuration();
+};
+
 // Thread-safe. Submit never blocks and never runs `done` inside itself.
 class Engine {
  public:
-  virtual ~Engine() = default;
+  // Borrows its collaborators. Registers itself for the scheduler's gauges.
+  Engine(const EngineOptions& options, const Lifecycle& lifecycle, Metrics& metrics);
+  ~Engine();
 
   // One item. `done` gets the answer, or: INVALID_ARGUMENT / UNIMPLEMENTED (Prepare),
   // RESOURCE_EXHAUSTED with retry delay (queue, memory), DEADLINE_EXCEEDED, CANCELLED,
   // UNAVAILABLE (draining, or its device was lost).
-  virtual CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
-                        Reply<Completed> done) = 0;
+  CallId Submit(ModelHandle model, models::Request request, const CallInfo& info,
+                Reply<Completed> done);
 
   // Several items that are admitted as one, all or none, and then run each by itself; as Submit,
   // `done` one for one. After the first failure before that, the others end CANCELLED.
   // REQUIRES: none generates.
-  virtual std::vector<CallId> SubmitTogether(ModelHandle model,
-                                             std::vector<models::Request> requests,
-                                             const CallInfo& info,
-                                             std::vector<Reply<Completed>> done) = 0;
+  std::vector<CallId> SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
+                                     const CallInfo& info, std::vector<Reply<Completed>> done);
 
   // The same for a request that generates: pieces first, then the reply, whose answer holds
   // every sequence whole. Cancel takes effect at the next step.
-  virtual CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
-                          GenerationEvents events, Reply<Completed> done) = 0;
+  CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                  GenerationEvents events, Reply<Completed> done);
 
   // An empty document of the model, made on a device's thread, where it also ends whoever lets go
   // of it last. What it holds counts against that device's memory for generation state until then;
   // requests that read into it or continue it run there.
-  virtual void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done) = 0;
+  void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done);
 
   // Takes effect while queued and between layers. `done` still runs, with CANCELLED. Unknown
   // or finished ids are ignored.
-  virtual void Cancel(CallId id) = 0;
+  void Cancel(CallId id);
 
   // Runs nothing; `request` set: prepared on the pool. Else `tokens` counts. The wait is that of
   // the caller. Ends as PlanChunks does.
-  virtual void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
-                        const CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
-                        Reply<Estimated> done) = 0;
+  void Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                const CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
+                Reply<Estimated> done);
 
   // Runs nothing: a request for the chunks of a text as the items that answer it, prepared on the
   // pool. Ends with CANCELLED soon after `unwanted` was set, DEADLINE_EXCEEDED if its turn comes
   // too late.
-  virtual void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
-                          std::shared_ptr<const std::atomic<bool>> unwanted,
-                          Reply<models::ChunkPlan> done) = 0;
+  void PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                  std::shared_ptr<const std::atomic<bool>> unwanted, Reply<models::ChunkPlan> done);
 
   // Predicted seconds of queued and running work.
-  virtual double QueuedSeconds() const = 0;
+  double QueuedSeconds() const;
 
   // Liveness: why the engine does not go on, or empty if it does. Work waits, the device is idle
   // and nothing was admitted for long; a model was given the device and does not come back; or it
   // is not Able: nothing but a new process gets a lost device back.
-  virtual std::string Stuck() const = 0;
+  std::string Stuck() const;
 
   // Readiness: false once some models have lost the last device that they are on.
-  virtual bool Able() const = 0;
+  bool Able() const;
+
+  // As in the options.
+  const std::vector<std::string>& devices() const { return options_.devices; }
+  // Those that take from the queue of this one, itself included, without what is lost.
+  std::vector<std::string> DevicesLike(std::string_view device) const;
+
+  // Runs `task` of a model on the thread of the device while nothing else runs there, and waits.
+  // For Model::WarmUp. UNAVAILABLE if the engine stops first.
+  absl::Status RunOnDevice(std::string_view device, std::string_view model,
+                           absl::AnyInvocable<absl::Status()> task);
+
+  // Waits until no call is left; false if some are at `until`.
+  bool AwaitIdle(absl::Time until);
+
+  // Answers what is left with UNAVAILABLE, joins the threads. Once it returns, no event and no
+  // reply of a call submitted before runs any more. Calls submitted from here on are refused.
+  // Idempotent; the destructor does it. Not to be called in a reply.
+  void Shutdown();
+
+  // Calls that have not been freed; for tests of what is left behind.
+  size_t calls() const;
+  // Calls that are admitted and in no batch yet; for tests of which calls share a batch.
+  size_t waiting() const;
+
+ private:
+  struct Lane;
+  struct Devices;
+  struct DocumentEnd;
+  struct ModelUse;
+  using CallPtr = std::unique_ptr<EngineCall>;
+
+  Devices& DevicesOf(const ServedModel& model) const;
+  // Those with a device of that name; the first of all if there is none.
+  Devices& DevicesWith(std::string_view name) const;
+  Lane& LaneNamed(std::string_view name) const;
+  // The lane of a document that this engine made; -1 = none.
+  static int LaneOf(const std::shared_ptr<models::Document>& document);
+  // The instance that knows what the call continues.
+  models::Model& InstanceOf(const ServedModel& model, int lane) const;
+
+  // How a call ends: whoever takes it answers, once.
+  struct Ending {
+    Reply<Completed> done;
+    std::unique_ptr<GenerationEvents> events;  // Kept until `done` has run.
+    explicit operator bool() const { return done != nullptr; }
+  };
+  static Ending TakeEnding(EngineCall& call);  // Under mutex_.
+  // Answers on the reply thread.
+  void EndLater(Ending ending, absl::StatusOr<Completed> result);
+  // Answers here, unless the call generates: its answer comes after its pieces.
+  void End(Ending ending, absl::StatusOr<Completed> result);
+
+  CallId Accept(std::unique_ptr<EngineCall> call, models::Request request);
+  // Puts the options' bounds on a call's time.
+  void LimitTime(EngineCall& call) const;
+  ModelUse& UseOf(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Tells the call how long its model's steps take over those predicted, of late.
+  void SetPace(EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The steps of a call.
+  // `where` says whether replies may run inside.
+  enum class Where { kCaller, kPool };
+  void PreparePooled(CallId id, PreprocessPool::Turn turn);
+  absl::Status Prepare(EngineCall& call);
+  void AdmitPrepared(EngineCall& call, absl::Status prepared, Where where);
+  Ticket PreparedTicket(const EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // It was admitted.
+  void EnterQueue(EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where);
+  void EndAt(Where where, EngineCall& call, absl::Status why);
+  // AdmitPrepared for one of a group.
+  void GatherPrepared(EngineCall& call, absl::Status prepared, Where where);
+  // Takes out those that wait for a call that has ended.
+  std::vector<CallPtr> Break(CallGroup& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<EngineCall*> Start(const Batch& batch);
+  // `more`: the device has something else to do.
+  void Finish(BatchResult result, bool more);
+  void RecordBatch(const BatchResult& result);
+  void Step(StepResult result);
+  void RecordStep(const StepResult& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The bytes that GenerationEvents::on_grown is to tell of the call now; 0: none.
+  static size_t GrownBytes(EngineCall& call);
+  // Ends a call that is not over with `why`.
+  void EndEarly(CallId id, absl::Status why);
+  void Depart(Devices& devices, std::span<const Departure> departures);
+  void Lose(const LaneDevice& device);
+  void Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
+              bool inline_allowed);
+
+  CallPtr Free(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  EngineCall* Find(CallId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Runs `job` with the request on the pool; instead of it, with no request and why, where the pool
+  // has no room or stops.
+  using PoolJob = absl::AnyInvocable<void(absl::StatusOr<models::Request>)>;
+  void OnPool(models::Request request, const std::string& client, absl::Time deadline, PoolJob job);
+  // `asker`: whose turn it would be.
+  Estimated Judged(const ModelHandle& model, bool generates, int lane, const CallInfo& asker,
+                   const models::Cost& cost, const models::ItemUsage& usage);
+  SchedulerGauges GaugesOf(const ModelLabels& labels) const;
+
+  const EngineOptions options_;
+  const Lifecycle& lifecycle_;
+  Metrics& metrics_;
+  const SteadyClock clock_;
+
+  // Taken before a queue's or the pool's own lock, never after. No callback runs under it.
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  absl::flat_hash_map<CallId, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);
+  // By id; none long unloaded.
+  std::map<uint32_t, std::unique_ptr<ModelUse>> models_ ABSL_GUARDED_BY(mutex_);
+  CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::mutex shutdown_mutex_;  // One Shutdown at a time.
+  TaskThread replies_;
+  PreprocessPool pool_;
+  std::vector<std::unique_ptr<Devices>> devices_;  // By kind, in the order of the options.
 };
 
 }  // namespace longview::server

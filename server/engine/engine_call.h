@@ -1,4 +1,4 @@
-// A request inside the engine. Used by engine_impl and executor only.
+// A request inside the engine. Used by the engine and its executors only.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Types shared by the parts of EngineImpl. Included by engine_*.cc only.
+// Types shared by the parts of Engine, and included by these alone.
 #pragma once
 
 #include <algorithm>
@@ -7,14 +7,20 @@
 #include <utility>
 #include <vector>
 
-#include "server/engine/engine_impl.h"
+#include "server/engine/cost_history.h"
+#include "server/engine/engine.h"
+#include "server/engine/engine_call.h"
+#include "server/engine/executor.h"
 #include "server/engine/refusals.h"
+#include "server/engine/step_pace.h"
+#include "server/metrics/metrics.h"
+#include "server/scheduler/device_queue.h"
 
 namespace longview::server {
 
 // A device and the thread that works on it.
-struct EngineImpl::Lane {
-  Lane(EngineImpl& engine, DeviceQueue& queue, std::string device, int lane)
+struct Engine::Lane {
+  Lane(Engine& engine, DeviceQueue& queue, std::string device, int lane)
       : name(device),
         number(lane),
         executor(
@@ -32,8 +38,8 @@ struct EngineImpl::Lane {
 };
 
 // The devices that take from one queue; every model of one of them is on all.
-struct EngineImpl::Devices {
-  Devices(EngineImpl& engine, const std::vector<std::string>& names)
+struct Engine::Devices {
+  Devices(Engine& engine, const std::vector<std::string>& names)
       : queue(OptionsFor(engine.options_.scheduler, names), engine.clock_,
               [this, &engine](std::span<const Departure> d) { engine.Depart(*this, d); }) {
     for (const std::string& name : names) {
@@ -59,8 +65,20 @@ struct EngineImpl::Devices {
   std::vector<std::unique_ptr<Lane>> lanes;
 };
 
+// A model that calls came for: its queue, and what its work took.
+struct Engine::ModelUse {
+  std::weak_ptr<const ServedModel> model;
+  ModelLabels labels;
+  const Devices* devices;
+  CostHistory batched = {}, generated = {};
+  StepPace steps = {};
+  CostHistory& HistoryOf(bool generates) { return generates ? generated : batched; }
+  // The seconds of a cost at the pace of late.
+  models::Cost Paced(models::Cost cost, bool generates, absl::Time now) const;
+};
+
 // Where a document is; it ends whoever lets go of it last.
-struct EngineImpl::DocumentEnd {
+struct Engine::DocumentEnd {
   Devices* devices;
   Lane* lane;
   ModelHandle model;

@@ -2,8 +2,8 @@
 #include <chrono>
 #include <utility>
 
+#include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
-#include "server/engine/engine_impl.h"
 #include "server/engine/refusals.h"
 #include "server/exception_guard.h"
 #include "server/security/client_quota.h"
@@ -13,8 +13,8 @@ namespace longview::server {
 
 using models::Document;
 
-CallId EngineImpl::Generate(ModelHandle model, models::Request request, const CallInfo& info,
-                            GenerationEvents events, Reply<Completed> done) {
+CallId Engine::Generate(ModelHandle model, models::Request request, const CallInfo& info,
+                        GenerationEvents events, Reply<Completed> done) {
   auto call = std::make_unique<EngineCall>();
   call->info = info;
   call->model = std::move(model);
@@ -30,7 +30,7 @@ CallId EngineImpl::Generate(ModelHandle model, models::Request request, const Ca
   return Accept(std::move(call), std::move(request));
 }
 
-void EngineImpl::RecordStep(const StepResult& result) {
+void Engine::RecordStep(const StepResult& result) {
   const ModelLabels labels = LabelsOf(*result.shares.front().call->model);
   if (result.kind == TurnKind::kMembership) {
     for (const StepShare& share : result.shares) {
@@ -81,7 +81,7 @@ void EngineImpl::RecordStep(const StepResult& result) {
   metrics_.Stepped(labels, numbers);
 }
 
-size_t EngineImpl::GrownBytes(EngineCall& call) {
+size_t Engine::GrownBytes(EngineCall& call) {
   constexpr size_t kWorthTelling = 64 << 10;
   if (call.events == nullptr || call.events->on_grown == nullptr || call.item == nullptr) return 0;
   const auto bytes =
@@ -90,7 +90,7 @@ size_t EngineImpl::GrownBytes(EngineCall& call) {
   return call.told_bytes = bytes;
 }
 
-void EngineImpl::Step(StepResult result) {
+void Engine::Step(StepResult result) {
   struct Pieces {
     CallId id;
     GenerationEvents* events;
@@ -158,12 +158,12 @@ void EngineImpl::Step(StepResult result) {
   });
 }
 
-int EngineImpl::LaneOf(const std::shared_ptr<Document>& document) {
+int Engine::LaneOf(const std::shared_ptr<Document>& document) {
   const DocumentEnd* end = std::get_deleter<DocumentEnd>(document);
   return end == nullptr ? -1 : end->lane->number;
 }
 
-void EngineImpl::NewDocument(ModelHandle model, Reply<std::shared_ptr<Document>> done) {
+void Engine::NewDocument(ModelHandle model, Reply<std::shared_ptr<Document>> done) {
   Devices& devices = DevicesOf(*model);
   const std::optional<int> number = devices.queue.OpenDocument();
   if (!number) {

@@ -4,16 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
-#include "server/engine/engine_impl.h"
 #include "server/engine/refusals.h"
 
 namespace longview::server {
 
-std::vector<CallId> EngineImpl::SubmitTogether(ModelHandle model,
-                                               std::vector<models::Request> requests,
-                                               const CallInfo& info,
-                                               std::vector<Reply<Completed>> done) {
+std::vector<CallId> Engine::SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
+                                           const CallInfo& info,
+                                           std::vector<Reply<Completed>> done) {
   const auto group = std::make_shared<CallGroup>();
   group->size = requests.size();
   std::vector<CallId> ids;
@@ -38,7 +37,7 @@ std::vector<CallId> EngineImpl::SubmitTogether(ModelHandle model,
   return ids;
 }
 
-std::vector<EngineImpl::CallPtr> EngineImpl::Break(CallGroup& group) {
+std::vector<Engine::CallPtr> Engine::Break(CallGroup& group) {
   std::vector<CallPtr> broken;
   group.failed = true;
   for (const CallId id : std::exchange(group.gathered, {})) {
@@ -50,7 +49,7 @@ std::vector<EngineImpl::CallPtr> EngineImpl::Break(CallGroup& group) {
   return broken;
 }
 
-void EngineImpl::GatherPrepared(EngineCall& call, absl::Status status, Where where) {
+void Engine::GatherPrepared(EngineCall& call, absl::Status status, Where where) {
   const std::shared_ptr<CallGroup> group = call.group;
   DeviceQueue& queue = DevicesOf(*call.model).queue;
   CallPtr own;

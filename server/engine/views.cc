@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_format.h"
 #include "models/stop_scope.h"
+#include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
-#include "server/engine/engine_impl.h"
 #include "server/engine/refusals.h"
 #include "server/engine/request_bytes.h"
 #include "server/errors.h"
@@ -29,9 +29,9 @@ bool Generates(const models::ModelInfo& info, models::Task task) {
          (task == models::Task::kTextGeneration || task == models::Task::kText2TextGeneration);
 }
 
-void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
-                          const CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
-                          Reply<Estimated> done) {
+void Engine::Estimate(ModelHandle model, std::optional<models::Request> request, int tokens,
+                      const CallInfo& info, std::shared_ptr<const std::atomic<bool>> unwanted,
+                      Reply<Estimated> done) {
   if (!request) {
     replies_.Add([this, model = std::move(model), tokens, asker = AskerOf(info),
                   done = std::move(done)]() mutable {
@@ -60,9 +60,9 @@ void EngineImpl::Estimate(ModelHandle model, std::optional<models::Request> requ
          });
 }
 
-void EngineImpl::PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
-                            std::shared_ptr<const std::atomic<bool>> unwanted,
-                            Reply<models::ChunkPlan> done) {
+void Engine::PlanChunks(ModelHandle model, models::Request request, const CallInfo& info,
+                        std::shared_ptr<const std::atomic<bool>> unwanted,
+                        Reply<models::ChunkPlan> done) {
   OnPool(std::move(request), info.client, info.deadline,
          [this, model = std::move(model), deadline = info.deadline, unwanted = std::move(unwanted),
           done = std::move(done)](absl::StatusOr<models::Request> given) mutable {
@@ -75,8 +75,8 @@ void EngineImpl::PlanChunks(ModelHandle model, models::Request request, const Ca
          });
 }
 
-void EngineImpl::OnPool(models::Request request, const std::string& client, absl::Time deadline,
-                        PoolJob job) {
+void Engine::OnPool(models::Request request, const std::string& client, absl::Time deadline,
+                    PoolJob job) {
   const size_t bytes = RequestBytes(request);
   const size_t scratch = PrepareScratch(request);
   // Shared with the pool so that it can still be answered if there is no room.
@@ -103,9 +103,8 @@ void EngineImpl::OnPool(models::Request request, const std::string& client, absl
   });
 }
 
-Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,
-                             const CallInfo& asker, const models::Cost& cost,
-                             const models::ItemUsage& usage) {
+Estimated Engine::Judged(const ModelHandle& model, bool generates, int lane, const CallInfo& asker,
+                         const models::Cost& cost, const models::ItemUsage& usage) {
   models::Cost paced;
   {
     std::lock_guard lock(mutex_);
@@ -123,13 +122,13 @@ Estimated EngineImpl::Judged(const ModelHandle& model, bool generates, int lane,
   return estimated;
 }
 
-double EngineImpl::QueuedSeconds() const {
+double Engine::QueuedSeconds() const {
   double seconds = 0;
   for (const auto& devices : devices_) seconds += devices->queue.WorkSeconds();
   return seconds;
 }
 
-std::string EngineImpl::Stuck() const {
+std::string Engine::Stuck() const {
   if (!Able()) return "the devices of some models were lost";
   if (pool_.Stalled() > options_.stall_patience) return "requests wait to be prepared";
   for (const auto& devices : devices_) {
@@ -152,12 +151,12 @@ std::string EngineImpl::Stuck() const {
   return "";
 }
 
-bool EngineImpl::Able() const {
+bool Engine::Able() const {
   return std::none_of(devices_.begin(), devices_.end(),
                       [](const auto& devices) { return devices->lost(); });
 }
 
-std::vector<std::string> EngineImpl::DevicesLike(std::string_view device) const {
+std::vector<std::string> Engine::DevicesLike(std::string_view device) const {
   std::vector<std::string> names;
   const Devices& devices = DevicesWith(device);
   for (const auto& lane : devices.lanes) {
@@ -166,26 +165,26 @@ std::vector<std::string> EngineImpl::DevicesLike(std::string_view device) const 
   return names;
 }
 
-void EngineImpl::Lose(const LaneDevice& device) {
+void Engine::Lose(const LaneDevice& device) {
   metrics_.DeviceUp(device.name(), false);
   if (options_.on_lost != nullptr) options_.on_lost(device.name(), device.why());
 }
 
-absl::Status EngineImpl::RunOnDevice(std::string_view device, std::string_view model,
-                                     absl::AnyInvocable<absl::Status()> task) {
+absl::Status Engine::RunOnDevice(std::string_view device, std::string_view model,
+                                 absl::AnyInvocable<absl::Status()> task) {
   return LaneNamed(device).executor.RunExclusive(model, std::move(task));
 }
 
-SchedulerGauges EngineImpl::GaugesOf(const ModelLabels& labels) const {
+SchedulerGauges Engine::GaugesOf(const ModelLabels& labels) const {
   SchedulerGauges sum;
   sum.inter_token_ceiling_seconds = options_.scheduler.inter_token_seconds;
   std::lock_guard lock(mutex_);
   for (const auto& [id, use] : models_) {
-    if (use.labels.model != labels.model || use.labels.version != labels.version) continue;
+    if (use->labels.model != labels.model || use->labels.version != labels.version) continue;
     sum.inter_token_ceiling_seconds =
-        std::max(sum.inter_token_ceiling_seconds, use.devices->queue.InterTokenCeiling());
+        std::max(sum.inter_token_ceiling_seconds, use->devices->queue.InterTokenCeiling());
     for (const ModelId part : {id, id | kStepsOf}) {
-      const QueueGauges gauges = use.devices->queue.GaugesOf(part);
+      const QueueGauges gauges = use->devices->queue.GaugesOf(part);
       sum.queued_requests += static_cast<double>(gauges.queued_requests);
       sum.running_requests += static_cast<double>(gauges.running_requests);
       sum.queued_work_seconds += gauges.queued_seconds;

@@ -50,9 +50,8 @@ std::string NamesOr(const std::vector<std::string>& names, std::string none) {
 
 }  // namespace
 
-ModelStoreImpl::ModelStoreImpl(std::vector<std::string> models, LoadFunction load,
-                               EngineImpl& engine, Metrics& metrics, Log& log,
-                               const ModelStoreOptions& options)
+ModelStoreImpl::ModelStoreImpl(std::vector<std::string> models, LoadFunction load, Engine& engine,
+                               Metrics& metrics, Log& log, const ModelStoreOptions& options)
     : paths_(std::move(models)),
       load_(std::move(load)),
       options_(options),

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "server/engine/engine_impl.h"
+#include "server/engine/engine.h"
 #include "server/engine/task_thread.h"
 #include "server/log/log.h"
 #include "server/metrics/metrics.h"
@@ -39,7 +39,7 @@ struct ModelStoreOptions {
 class ModelStoreImpl : public ModelStore {
  public:
   // `models` as --models says; loaded onto the devices of the engine's. Borrows its collaborators.
-  ModelStoreImpl(std::vector<std::string> models, LoadFunction load, EngineImpl& engine,
+  ModelStoreImpl(std::vector<std::string> models, LoadFunction load, Engine& engine,
                  Metrics& metrics, Log& log, const ModelStoreOptions& options = {});
   // Waits for a load under way, and until every model is freed: the engine must have answered
   // all calls or have been shut down.
@@ -119,7 +119,7 @@ class ModelStoreImpl : public ModelStore {
   const std::vector<std::string> paths_;
   const LoadFunction load_;
   const ModelStoreOptions options_;
-  EngineImpl& engine_;
+  Engine& engine_;
   Metrics& metrics_;
   Log& log_;
 

@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 from server_process import Server  # noqa: E402
 
-SOURCE = (ROOT / "server/engine/engine_impl.cc").read_text()
+SOURCE = (ROOT / "server/engine/engine.cc").read_text()
 
 
 def stream(server, prompt, tokens, stamps, done=lambda text: False):

@@ -241,7 +241,7 @@ double Backend::SecondsLeft(const std::string& message) {
 namespace {
 
 // Submits an item that nobody waits for.
-void Leave(server::EngineImpl& engine, const server::ModelStore& store, std::string_view model,
+void Leave(server::Engine& engine, const server::ModelStore& store, std::string_view model,
            const std::string& client) {
   models::Request request;
   request.tokens.emplace().ids = {1};

@@ -12,7 +12,7 @@
 
 #include "server/api/api.h"
 #include "server/engine/documents.h"
-#include "server/engine/engine_impl.h"
+#include "server/engine/engine.h"
 #include "server/limits/byte_budget.h"
 #include "server/scheduler/steady_clock.h"
 #include "tests/support/fake_generator.h"
@@ -55,7 +55,7 @@ class TestStore : public server::ModelStore {
   void Unload(std::string_view name, Done done) override;
   bool StartupComplete() const override { return true; }
 
-  // Of all models that were ever added.
+  // All requests to models that were ever added.
   const Asked& asked() const { return *asked_; }
 
  private:
@@ -108,11 +108,11 @@ struct Backend {
   server::Log log;
   server::SteadyClock clock;
   TestStore store;
-  server::EngineImpl engine;
+  server::Engine engine;
   std::optional<server::Documents> documents;  // Until the engine ends.
   server::Api api;
   std::shared_ptr<FakeControl> control = std::make_shared<FakeControl>();  // Controls "one".
-  std::shared_ptr<FakeControl> held = std::make_shared<FakeControl>();     // What fills the queue.
+  std::shared_ptr<FakeControl> held = std::make_shared<FakeControl>();     // The full queue.
 };
 
 // A call that arrives now.

@@ -11,7 +11,9 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "server/engine/engine_impl.h"
+#include "server/engine/engine.h"
+#include "server/lifecycle.h"
+#include "server/metrics/metrics.h"
 #include "server/scheduler/steady_clock.h"
 #include "tests/support/fake_model.h"
 
@@ -66,7 +68,7 @@ class EngineFixture : public ::testing::Test {
   EngineFixture() { lifecycle_.set_phase(Lifecycle::Phase::kServing); }
 
   // Builds the engine; call after changing options_.
-  void StartEngine() { engine_ = std::make_unique<EngineImpl>(options_, lifecycle_, metrics_); }
+  void StartEngine() { engine_ = std::make_unique<Engine>(options_, lifecycle_, metrics_); }
 
   ModelHandle MakeModel(testing::FakeOptions options, std::string name = "fake") {
     auto served = std::make_shared<ServedModel>();
@@ -157,7 +159,7 @@ class EngineFixture : public ::testing::Test {
   EngineOptions options_;
   Lifecycle lifecycle_;
   Metrics metrics_{"0", "0", "cpu"};
-  std::unique_ptr<EngineImpl> engine_;
+  std::unique_ptr<Engine> engine_;
   uint32_t last_model_id_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// At the limits of connections and of bytes: who is refused, and who makes room.
+// At the limits of connections, bytes, time and the queue: who is refused, and who makes room.
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "server/limits/byte_budget.h"
@@ -144,6 +145,37 @@ TEST_F(ByteLimitTest, AnswersCountUntilTheyAreRead) {
   EXPECT_EQ(Post("/v1/embeddings", ask).status, 429);
   other->Reset();
   EXPECT_EQ(Post("/v1/embeddings", ask).status, 200);
+}
+
+using WorkLimitTest = HttpServerTest;
+
+TEST_F(WorkLimitTest, DeadlinesOfHeaders) {
+  EXPECT_EQ(Post("/v1/classify", kClassify, "Grpc-Timeout: 30S\r\n").status, 200);
+  backend_.AddSlow();
+  const RawResponse slow =
+      Post("/v1/classify", R"({"model":"slow","text":"a page"})", "Grpc-Timeout: 30S\r\n");
+  EXPECT_EQ(slow.status, 504);
+  const double left = Backend::SecondsLeft(Message(slow));
+  EXPECT_LE(left, 30) << Message(slow);
+  EXPECT_GT(left, 20) << Message(slow);
+  const RawResponse late = Post("/v1/classify", kClassify,
+                                "X-Envoy-Expected-Rq-Timeout-Ms: 1\r\n"
+                                "Grpc-Timeout: 1n\r\n");
+  EXPECT_EQ(late.status, 504);
+  EXPECT_EQ(late.Header("x-should-retry"), "false");
+  EXPECT_EQ(Body(late)["error"]["type"], "timeout_error");
+  EXPECT_EQ(Post("/v1/classify", kClassify, "Grpc-Timeout: soon\r\n").status, 400);
+}
+
+TEST_F(WorkLimitTest, FullQueue) {
+  backend_.FillQueue("127.0.0.1");
+  const RawResponse full = Post("/v1/classify", kClassify);
+  EXPECT_EQ(full.status, 429);
+  const int millis = std::stoi(std::string(full.Header("retry-after-ms")));
+  EXPECT_GE(millis, 1500);
+  EXPECT_LE(millis, 3000);
+  EXPECT_EQ(full.Header("Retry-After"), std::to_string((millis + 999) / 1000));
+  EXPECT_EQ(Body(full)["error"]["type"], "rate_limit_error");
 }
 
 }  // namespace

@@ -349,35 +349,6 @@ TEST_F(RoutesTest, InferRefusals) {
   EXPECT_EQ(Post("/v2/models/one/infer", good).status, 200);
 }
 
-TEST_F(RoutesTest, DeadlinesOfHeaders) {
-  EXPECT_EQ(Post("/v1/classify", kClassify, "Grpc-Timeout: 30S\r\n").status, 200);
-  backend_.AddSlow();
-  const RawResponse slow =
-      Post("/v1/classify", R"({"model":"slow","text":"a page"})", "Grpc-Timeout: 30S\r\n");
-  EXPECT_EQ(slow.status, 504);
-  const double left = Backend::SecondsLeft(Message(slow));
-  EXPECT_LE(left, 30) << Message(slow);
-  EXPECT_GT(left, 20) << Message(slow);
-  const RawResponse late = Post("/v1/classify", kClassify,
-                                "X-Envoy-Expected-Rq-Timeout-Ms: 1\r\n"
-                                "Grpc-Timeout: 1n\r\n");
-  EXPECT_EQ(late.status, 504);
-  EXPECT_EQ(late.Header("x-should-retry"), "false");
-  EXPECT_EQ(Body(late)["error"]["type"], "timeout_error");
-  EXPECT_EQ(Post("/v1/classify", kClassify, "Grpc-Timeout: soon\r\n").status, 400);
-}
-
-TEST_F(RoutesTest, FullQueue) {
-  backend_.FillQueue("127.0.0.1");
-  const RawResponse full = Post("/v1/classify", kClassify);
-  EXPECT_EQ(full.status, 429);
-  const int millis = std::stoi(std::string(full.Header("retry-after-ms")));
-  EXPECT_GE(millis, 1500);
-  EXPECT_LE(millis, 3000);
-  EXPECT_EQ(full.Header("Retry-After"), std::to_string((millis + 999) / 1000));
-  EXPECT_EQ(Body(full)["error"]["type"], "rate_limit_error");
-}
-
 // ---- typed calls ----
 
 TEST_F(RoutesTest, ClassifyInEveryForm) {

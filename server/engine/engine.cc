@@ -1,4 +1,4 @@
-#include "server/engine/engine_impl.h"
+#include "server/engine/engine.h"
 
 #include <algorithm>
 #include <utility>
@@ -44,7 +44,7 @@ int64_t SpentTokens(const EngineCall& call) {
 
 }  // namespace
 
-EngineImpl::EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle, Metrics& metrics)
+Engine::Engine(const EngineOptions& options, const Lifecycle& lifecycle, Metrics& metrics)
     : options_(options),
       lifecycle_(lifecycle),
       metrics_(metrics),
@@ -61,12 +61,12 @@ EngineImpl::EngineImpl(const EngineOptions& options, const Lifecycle& lifecycle,
   metrics_.SetSchedulerGauges([this](const ModelLabels& labels) { return GaugesOf(labels); });
 }
 
-EngineImpl::~EngineImpl() {
+Engine::~Engine() {
   metrics_.SetSchedulerGauges({});
   Shutdown();
 }
 
-EngineImpl::Devices& EngineImpl::DevicesWith(std::string_view name) const {
+Engine::Devices& Engine::DevicesWith(std::string_view name) const {
   for (const auto& devices : devices_) {
     for (const auto& lane : devices->lanes) {
       if (lane->name == name) return *devices;
@@ -75,11 +75,11 @@ EngineImpl::Devices& EngineImpl::DevicesWith(std::string_view name) const {
   return *devices_.front();
 }
 
-EngineImpl::Devices& EngineImpl::DevicesOf(const ServedModel& model) const {
+Engine::Devices& Engine::DevicesOf(const ServedModel& model) const {
   return DevicesWith(model.model->info().device);
 }
 
-EngineImpl::Lane& EngineImpl::LaneNamed(std::string_view name) const {
+Engine::Lane& Engine::LaneNamed(std::string_view name) const {
   const Devices& devices = DevicesWith(name);
   for (const auto& lane : devices.lanes) {
     if (lane->name == name) return *lane;
@@ -87,17 +87,17 @@ EngineImpl::Lane& EngineImpl::LaneNamed(std::string_view name) const {
   return *devices.lanes.front();
 }
 
-models::Model& EngineImpl::InstanceOf(const ServedModel& model, int lane) const {
+models::Model& Engine::InstanceOf(const ServedModel& model, int lane) const {
   if (lane < 0) return *model.model;
   return model.On(DevicesOf(model).lanes[static_cast<size_t>(lane)]->name);
 }
 
-EngineCall* EngineImpl::Find(CallId id) {
+EngineCall* Engine::Find(CallId id) {
   const auto it = calls_.find(id);
   return it == calls_.end() ? nullptr : it->second.get();
 }
 
-EngineImpl::CallPtr EngineImpl::Free(CallId id) {
+Engine::CallPtr Engine::Free(CallId id) {
   const auto it = calls_.find(id);
   if (it == calls_.end()) return nullptr;
   CallPtr call = std::move(it->second);
@@ -106,31 +106,31 @@ EngineImpl::CallPtr EngineImpl::Free(CallId id) {
   return call;
 }
 
-EngineImpl::Ending EngineImpl::TakeEnding(EngineCall& call) {
+Engine::Ending Engine::TakeEnding(EngineCall& call) {
   call.unwanted.store(true, std::memory_order_relaxed);
   return {std::exchange(call.done, nullptr), std::move(call.events)};
 }
 
-void EngineImpl::EndLater(Ending ending, absl::StatusOr<Completed> result) {
+void Engine::EndLater(Ending ending, absl::StatusOr<Completed> result) {
   replies_.Add([ending = std::move(ending), result = std::move(result)]() mutable {
     Deliver(ending.done, std::move(result));
   });
 }
 
-void EngineImpl::End(Ending ending, absl::StatusOr<Completed> result) {
+void Engine::End(Ending ending, absl::StatusOr<Completed> result) {
   if (ending.events != nullptr) return EndLater(std::move(ending), std::move(result));
   Deliver(ending.done, std::move(result));
 }
 
-EngineImpl::ModelUse& EngineImpl::UseOf(const ModelHandle& model) {
+Engine::ModelUse& Engine::UseOf(const ModelHandle& model) {
   const auto known = models_.find(model->id);
-  if (known != models_.end()) return known->second;
-  std::erase_if(models_, [](const auto& use) { return use.second.model.expired(); });
-  return models_.emplace(model->id, ModelUse{model, LabelsOf(*model), &DevicesOf(*model)})
-      .first->second;
+  if (known != models_.end()) return *known->second;
+  std::erase_if(models_, [](const auto& use) { return use.second->model.expired(); });
+  auto use = std::make_unique<ModelUse>(ModelUse{model, LabelsOf(*model), &DevicesOf(*model)});
+  return *models_.emplace(model->id, std::move(use)).first->second;
 }
 
-models::Cost EngineImpl::ModelUse::Paced(models::Cost cost, bool generates, absl::Time now) const {
+models::Cost Engine::ModelUse::Paced(models::Cost cost, bool generates, absl::Time now) const {
   if (!generates) {
     cost.seconds *= batched.PaceOf(cost.seconds, now);
     return cost;
@@ -141,14 +141,14 @@ models::Cost EngineImpl::ModelUse::Paced(models::Cost cost, bool generates, absl
   return cost;
 }
 
-void EngineImpl::SetPace(EngineCall& call) {
+void Engine::SetPace(EngineCall& call) {
   const absl::Time now = clock_.Now();
   const StepPace& steps = UseOf(call.model).steps;
   call.pace = steps.OfSampling(now);
   call.read_pace = steps.OfReading(now);
 }
 
-std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
+std::vector<EngineCall*> Engine::Start(const Batch& batch) {
   std::vector<EngineCall*> calls;
   std::lock_guard lock(mutex_);
   for (const TicketId id : batch.tickets) {
@@ -165,7 +165,7 @@ std::vector<EngineCall*> EngineImpl::Start(const Batch& batch) {
   return calls;
 }
 
-void EngineImpl::RecordBatch(const BatchResult& result) {
+void Engine::RecordBatch(const BatchResult& result) {
   const ModelLabels labels = LabelsOf(*result.calls.front()->model);
   int64_t tokens = 0;
   for (const EngineCall* call : result.calls) {
@@ -182,7 +182,7 @@ void EngineImpl::RecordBatch(const BatchResult& result) {
                  result.forward_seconds + result.take_seconds);
 }
 
-void EngineImpl::Finish(BatchResult result, bool more) {
+void Engine::Finish(BatchResult result, bool more) {
   RecordBatch(result);
   const ModelLabels labels = LabelsOf(*result.calls.front()->model);
   const absl::Time now = clock_.Now();
@@ -225,8 +225,8 @@ void EngineImpl::Finish(BatchResult result, bool more) {
   Answer(std::move(answers), /*inline_allowed=*/!more);
 }
 
-void EngineImpl::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
-                        bool inline_allowed) {
+void Engine::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<Completed>>> answers,
+                    bool inline_allowed) {
   const auto small = [](const auto& item) {
     return AnswerBytes(item.second) <= kInlineAnswerBytes;
   };
@@ -239,9 +239,9 @@ void EngineImpl::Answer(std::vector<std::pair<Reply<Completed>, absl::StatusOr<C
   });
 }
 
-void EngineImpl::Cancel(CallId id) { EndEarly(id, CancelledError()); }
+void Engine::Cancel(CallId id) { EndEarly(id, CancelledError()); }
 
-void EngineImpl::EndEarly(CallId id, absl::Status why) {
+void Engine::EndEarly(CallId id, absl::Status why) {
   CallPtr freed;
   std::lock_guard lock(mutex_);
   EngineCall* call = Find(id);
@@ -264,7 +264,7 @@ void EngineImpl::EndEarly(CallId id, absl::Status why) {
   }
 }
 
-void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures) {
+void Engine::Depart(Devices& devices, std::span<const Departure> departures) {
   for (const Departure& departure : departures) {
     Ending ending;
     CallPtr freed;
@@ -305,19 +305,19 @@ void EngineImpl::Depart(Devices& devices, std::span<const Departure> departures)
   }
 }
 
-size_t EngineImpl::calls() const {
+size_t Engine::calls() const {
   std::lock_guard lock(mutex_);
   return calls_.size();
 }
 
-size_t EngineImpl::waiting() const {
+size_t Engine::waiting() const {
   std::lock_guard lock(mutex_);
   return static_cast<size_t>(std::count_if(calls_.begin(), calls_.end(), [](const auto& entry) {
     return entry.second->stage == CallStage::kQueued;
   }));
 }
 
-void EngineImpl::Shutdown() {
+void Engine::Shutdown() {
   std::lock_guard one_at_a_time(shutdown_mutex_);
   std::vector<Ending> endings;
   std::vector<CallPtr> freed;
@@ -343,7 +343,7 @@ void EngineImpl::Shutdown() {
   replies_.Drain();
 }
 
-bool EngineImpl::AwaitIdle(absl::Time until) {
+bool Engine::AwaitIdle(absl::Time until) {
   std::unique_lock lock(mutex_);
   const auto left = std::min(until - clock_.Now(), absl::Hours(24));
   return idle_.wait_for(lock, absl::ToChronoNanoseconds(left), [this] { return calls_.empty(); });

@@ -1,0 +1,33 @@
+// The bounds and proportions of a scheduler; scheduler.h says what they do.
+#pragma once
+
+#include "absl/time/time.h"
+
+namespace longview::server {
+
+struct SchedulerOptions {
+  int lanes = 1;
+  double max_queue_seconds = 30;  // Predicted work that may wait, for each lane.
+  // Predicted work of a batch of several tickets: enough to use the device fully, no more, as
+  // everybody in a batch waits for all of it.
+  double batch_seconds = 0.1;
+  int max_batch_items = 256;
+  double memory_bytes = 0;  // That running work may reserve on a lane; 0 = no limit.
+  bool keeps_state = true;  // Else nothing is admitted that generates and takes any bytes.
+  // How far a client or a model may get ahead of others for the sake of deadlines.
+  double slack_seconds = 0.1;
+  absl::Duration patience = absl::Seconds(10);  // See waiting_queue.h.
+  // The longest time between two tokens of a sequence that steps are planned for; longer only
+  // where the machine or a slice of a batch is too slow for it (Scheduler::InterTokenCeiling).
+  double inter_token_seconds = 0.1;
+  // Share of a running batch's time that shorter ones may take between its slices.
+  double nested_share = 0.14;
+  // The same in seconds, for a batch of seconds: a twentieth of it would be less than one request.
+  double nested_seconds = 0.5;
+  // Whether two batches of one model may run at a time: not where its batches share buffers.
+  bool nests_within_model = true;
+  // Generating tickets at a time on a lane, over all models.
+  int max_generating = 256;
+};
+
+}  // namespace longview::server

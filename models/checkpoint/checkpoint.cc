@@ -14,6 +14,7 @@
 #include "models/checkpoint/safetensors_header.h"
 #include "models/checkpoint/torch_file.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -42,14 +43,13 @@ bool IsPlainName(const std::string& name) {
 
 // Shard -> the tensors the index says it holds.
 absl::StatusOr<std::map<std::string, std::set<std::string>>> ReadIndex(const std::string& path) {
-  absl::StatusOr<nlohmann::json> index = ReadJsonFile(path);
-  if (!index.ok()) return index.status();
-  JsonReader reader(*index, path);
+  ASSIGN_OR_RETURN(nlohmann::json index, ReadJsonFile(path));
+  JsonReader reader(index, path);
   reader.Object("weight_map");
   if (!reader.status().ok()) return reader.status();
 
   std::map<std::string, std::set<std::string>> shards;
-  for (const auto& [tensor, shard] : (*index)["weight_map"].items()) {
+  for (const auto& [tensor, shard] : index["weight_map"].items()) {
     if (!shard.is_string() || !IsPlainName(shard.get_ref<const std::string&>())) {
       return absl::InvalidArgumentError(absl::StrCat(path, ": tensor \"", tensor,
                                                      "\": expected the name of a file in the same ",
@@ -134,15 +134,13 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& path) {
 }
 
 absl::StatusOr<std::set<std::string>> Checkpoint::AddFile(const std::string& path) {
-  absl::StatusOr<MappedFile> opened = MappedFile::Open(path);
-  if (!opened.ok()) return opened.status();
-  files_.push_back(std::make_unique<const MappedFile>(*std::move(opened)));
+  ASSIGN_OR_RETURN(MappedFile opened, MappedFile::Open(path));
+  files_.push_back(std::make_unique<const MappedFile>(std::move(opened)));
   const MappedFile& file = *files_.back();
-  auto views = HoldsPickle(path) ? PickledViews(file) : StoredViews(file);
-  if (!views.ok()) return views.status();
+  ASSIGN_OR_RETURN(auto views, HoldsPickle(path) ? PickledViews(file) : StoredViews(file));
 
   std::set<std::string> names;
-  for (TensorView& view : *views) {
+  for (TensorView& view : views) {
     const std::string name = view.name;
     if (!tensors_.emplace(name, std::move(view)).second) {
       return absl::InvalidArgumentError(
@@ -154,10 +152,9 @@ absl::StatusOr<std::set<std::string>> Checkpoint::AddFile(const std::string& pat
 }
 
 absl::StatusOr<std::vector<TensorView>> Checkpoint::StoredViews(const MappedFile& file) const {
-  auto entries = ReadEntries(file);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(auto entries, ReadEntries(file));
   std::vector<TensorView> views;
-  for (TensorEntry& entry : *entries) {
+  for (TensorEntry& entry : entries) {
     views.push_back({.name = std::move(entry.name),
                      .dtype = entry.dtype,
                      .shape = std::move(entry.shape),
@@ -170,10 +167,9 @@ absl::StatusOr<std::vector<TensorView>> Checkpoint::StoredViews(const MappedFile
 }
 
 absl::StatusOr<std::vector<TensorView>> Checkpoint::PickledViews(const MappedFile& file) {
-  auto entries = ReadTorchFile(file);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(auto entries, ReadTorchFile(file));
   std::vector<TensorView> views;
-  for (TorchEntry& entry : *entries) {
+  for (TorchEntry& entry : entries) {
     TensorView view{
         .name = std::move(entry.name), .dtype = entry.dtype, .shape = std::move(entry.shape)};
     view.bytes = static_cast<size_t>(view.elements()) * DTypeBits(view.dtype) / 8;
@@ -191,9 +187,8 @@ absl::StatusOr<std::vector<TensorView>> Checkpoint::PickledViews(const MappedFil
 }
 
 absl::Status Checkpoint::AddIndex(const std::string& path) {
-  auto shards = ReadIndex(path);
-  if (!shards.ok()) return shards.status();
-  for (const auto& [shard, mapped] : *shards) {
+  ASSIGN_OR_RETURN(auto shards, ReadIndex(path));
+  for (const auto& [shard, mapped] : shards) {
     const std::string file = (fs::path(path).parent_path() / shard).string();
     auto found = AddFile(file);
     if (!found.ok()) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/finite.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -105,7 +106,7 @@ absl::Status CheckFinite(const TensorView& tensor) {
   for (int64_t first = 0; first < elements; first += step) {
     piece.resize(static_cast<size_t>(std::min(step, elements - first)));
     CopyFloat32(tensor, first, piece);
-    if (absl::Status status = CheckFinite(tensor, first, piece); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckFinite(tensor, first, piece));
   }
   return absl::OkStatus();
 }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/pickle.h"
 #include "models/checkpoint/zip_archive.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -41,36 +42,32 @@ absl::StatusOr<std::string> BytesIn(const MappedFile& file, ByteRange place) {
 }
 
 absl::StatusOr<TorchContent> ReadZipped(const MappedFile& file) {
-  auto entries = ReadZipEntries(file);
-  if (!entries.ok()) return entries.status();
+  ASSIGN_OR_RETURN(auto entries, ReadZipEntries(file));
   constexpr std::string_view kPickle = "/data.pkl";
   std::string stem;
-  for (const auto& [name, place] : *entries) {
+  for (const auto& [name, place] : entries) {
     if (name.ends_with(kPickle) && name.find('/') == name.size() - kPickle.size()) {
       if (!stem.empty()) return BrokenTorch("more than one data.pkl");
       stem = name.substr(0, name.size() - kPickle.size() + 1);
     }
   }
   if (stem.empty()) return BrokenTorch("a zip archive without data.pkl");
-  if (const auto order = entries->find(stem + "byteorder"); order != entries->end()) {
+  if (const auto order = entries.find(stem + "byteorder"); order != entries.end()) {
     if (order->second.size() > 16) return BrokenTorch("an unknown order of bytes");
-    const auto name = BytesIn(file, order->second);
-    if (!name.ok()) return name.status();
-    if (*name != "little") return absl::FailedPreconditionError("written by a big-endian machine");
+    ASSIGN_OR_RETURN(const auto name, BytesIn(file, order->second));
+    if (name != "little") return absl::FailedPreconditionError("written by a big-endian machine");
   }
-  const ByteRange pickle = entries->find(stem + "data.pkl")->second;
+  const ByteRange pickle = entries.find(stem + "data.pkl")->second;
   if (pickle.size() > kMaxPickleBytes) {
     return BrokenTorch(
         absl::StrCat("data.pkl has ", pickle.size(), " bytes, the limit is ", kMaxPickleBytes));
   }
-  const absl::StatusOr<std::string> bytes = BytesIn(file, pickle);
-  if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<Pickled> pickled = ReadPickle(*bytes, PickleKind::kStateDict);
-  if (!pickled.ok()) return pickled.status();
-  TorchContent content{*std::move(pickled), {}};
+  ASSIGN_OR_RETURN(const std::string bytes, BytesIn(file, pickle));
+  ASSIGN_OR_RETURN(Pickled pickled, ReadPickle(bytes, PickleKind::kStateDict));
+  TorchContent content{std::move(pickled), {}};
   for (const auto& [key, storage] : content.pickled.storages) {
-    const auto place = entries->find(absl::StrCat(stem, "data/", key));
-    if (place != entries->end()) content.places.emplace(key, place->second);
+    const auto place = entries.find(absl::StrCat(stem, "data/", key));
+    if (place != entries.end()) content.places.emplace(key, place->second);
   }
   return content;
 }
@@ -104,19 +101,17 @@ absl::StatusOr<StoragePlaces> PlaceLegacy(const MappedFile& file, uint64_t at,
 
 absl::StatusOr<TorchContent> ReadLegacy(const MappedFile& file) {
   const uint64_t size = std::min<uint64_t>(file.bytes().size(), kMaxPickleBytes);
-  const absl::StatusOr<std::string> bytes = BytesIn(file, {0, size});
-  if (!bytes.ok()) return bytes.status();
-  if (!bytes->starts_with(kLegacyBeginning)) {
+  ASSIGN_OR_RETURN(const std::string bytes, BytesIn(file, {0, size}));
+  if (!bytes.starts_with(kLegacyBeginning)) {
     return absl::FailedPreconditionError("not a file that torch.save wrote");
   }
-  std::string_view rest = std::string_view(*bytes).substr(kLegacyBeginning.size());
+  std::string_view rest = std::string_view(bytes).substr(kLegacyBeginning.size());
   std::vector<Pickled> parts;
   for (const PickleKind kind : {PickleKind::kNumber, PickleKind::kSystemFacts,
                                 PickleKind::kStateDict, PickleKind::kTexts}) {
-    absl::StatusOr<Pickled> part = ReadPickle(rest, kind);
-    if (!part.ok()) return part.status();
-    rest.remove_prefix(part->bytes);
-    parts.push_back(*std::move(part));
+    ASSIGN_OR_RETURN(Pickled part, ReadPickle(rest, kind));
+    rest.remove_prefix(part.bytes);
+    parts.push_back(std::move(part));
   }
   if (parts[0].number != kLegacyProtocol) {
     return BrokenTorch(absl::StrCat("protocol ", parts[0].number, ", expected ", kLegacyProtocol));
@@ -124,9 +119,9 @@ absl::StatusOr<TorchContent> ReadLegacy(const MappedFile& file) {
   if (!parts[1].little_endian) {
     return absl::FailedPreconditionError("written by a big-endian machine");
   }
-  auto places = PlaceLegacy(file, bytes->size() - rest.size(), parts[3].keys, parts[2]);
-  if (!places.ok()) return places.status();
-  return TorchContent{std::move(parts[2]), *std::move(places)};
+  ASSIGN_OR_RETURN(auto places,
+                   PlaceLegacy(file, bytes.size() - rest.size(), parts[3].keys, parts[2]));
+  return TorchContent{std::move(parts[2]), std::move(places)};
 }
 
 bool IsContiguous(const PickledTensor& tensor) {
@@ -152,13 +147,12 @@ int64_t Elements(const PickledTensor& tensor) {
 absl::StatusOr<std::vector<std::byte>> Gathered(const MappedFile& file, const PickledTensor& tensor,
                                                 ByteRange storage) {
   const size_t element = ElementBytes(tensor.storage.dtype);
-  const absl::StatusOr<std::string> stored = BytesIn(file, storage);
-  if (!stored.ok()) return stored.status();
+  ASSIGN_OR_RETURN(const std::string stored, BytesIn(file, storage));
   std::vector<std::byte> copy(static_cast<size_t>(Elements(tensor)) * element);
   std::vector<int64_t> index(tensor.shape.size());
   uint64_t at = tensor.offset;
   for (size_t to = 0; to < copy.size(); to += element) {
-    std::memcpy(copy.data() + to, stored->data() + at * element, element);
+    std::memcpy(copy.data() + to, stored.data() + at * element, element);
     for (size_t i = index.size(); i-- > 0;) {
       at += static_cast<uint64_t>(tensor.strides[i]);
       if (++index[i] < tensor.shape[i]) break;
@@ -192,25 +186,23 @@ absl::StatusOr<TorchEntry> Placed(const MappedFile& file, const TorchContent& co
   if (static_cast<uint64_t>(elements) > storage.elements) {
     return absl::FailedPreconditionError("repeats elements of its storage");
   }
-  auto copy = Gathered(file, tensor, place->second);
-  if (!copy.ok()) return copy.status();
-  entry.copy = *std::move(copy);
+  ASSIGN_OR_RETURN(auto copy, Gathered(file, tensor, place->second));
+  entry.copy = std::move(copy);
   return entry;
 }
 
 absl::StatusOr<std::vector<TorchEntry>> ReadTorchEntries(const MappedFile& file) {
-  absl::StatusOr<TorchContent> content = IsZipArchive(file) ? ReadZipped(file) : ReadLegacy(file);
-  if (!content.ok()) return content.status();
+  ASSIGN_OR_RETURN(TorchContent content, IsZipArchive(file) ? ReadZipped(file) : ReadLegacy(file));
   std::vector<TorchEntry> entries;
   std::set<std::string, std::less<>> names;
   uint64_t copied = 0;
-  for (auto& [name, tensor] : content->pickled.tensors) {
+  for (auto& [name, tensor] : content.pickled.tensors) {
     const auto named = [&, shown = name.substr(0, 128)](const absl::Status& status) {
       return absl::Status(status.code(),
                           absl::StrCat("tensor \"", shown, "\": ", status.message()));
     };
     if (!names.insert(name).second) return named(BrokenTorch("is there twice"));
-    absl::StatusOr<TorchEntry> entry = Placed(file, *content, name, tensor);
+    absl::StatusOr<TorchEntry> entry = Placed(file, content, name, tensor);
     if (!entry.ok()) return named(entry.status());
     copied += entry->copy.size();
     if (copied > file.bytes().size())

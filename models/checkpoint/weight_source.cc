@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/checkpoint/convert.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -127,9 +128,8 @@ absl::StatusOr<const TensorView*> WeightSource::GetTied(std::span<const std::str
       first = tensor;
       continue;
     }
-    const absl::StatusOr<bool> same = SameValues(*first, *tensor);
-    if (!same.ok()) return same.status();
-    if (!*same) {
+    ASSIGN_OR_RETURN(const bool same, SameValues(*first, *tensor));
+    if (!same) {
       return absl::InvalidArgumentError(
           absl::StrCat(origin_, ": tensors \"", first->name, "\" and \"", tensor->name,
                        "\" are tied in this architecture, but their values differ"));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -80,9 +81,8 @@ absl::StatusOr<CommonConfig> ParseCommonConfig(JsonReader reader) {
 
 absl::StatusOr<CommonConfig> ReadCommonConfig(const std::string& directory) {
   const std::string path = (std::filesystem::path(directory) / "config.json").string();
-  absl::StatusOr<json> file = ReadJsonFile(path);
-  if (!file.ok()) return file.status();
-  return ParseCommonConfig(JsonReader(*file, path));
+  ASSIGN_OR_RETURN(json file, ReadJsonFile(path));
+  return ParseCommonConfig(JsonReader(file, path));
 }
 
 }  // namespace longview::models

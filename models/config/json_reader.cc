@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -110,12 +111,11 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t max_bytes) 
 }
 
 absl::StatusOr<json> ReadJsonFile(const std::string& path, size_t max_bytes) {
-  absl::StatusOr<std::string> text = ReadFile(path, max_bytes);
-  if (!text.ok()) return text.status();
-  if (text->starts_with("version https://git-lfs")) {
+  ASSIGN_OR_RETURN(std::string text, ReadFile(path, max_bytes));
+  if (text.starts_with("version https://git-lfs")) {
     return Error(path, "is a git-lfs pointer, not the file itself; run `git lfs pull`");
   }
-  absl::StatusOr<json> value = ParseJson(*text, path);
+  absl::StatusOr<json> value = ParseJson(text, path);
   if (value.ok() && !value->is_object()) {
     return Error(path, absl::StrCat("expected a JSON object, found ", ShortJson(*value)));
   }

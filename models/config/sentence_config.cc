@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/named_values.h"
 #include "models/config/transformer_module.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -98,9 +99,8 @@ bool OverTokens(JsonReader& reader) {
 
 absl::StatusOr<SentenceStep> ReadDense(const std::string& folder) {
   const std::string path = folder + "/config.json";
-  const absl::StatusOr<json> file = ReadJsonFile(path);
-  if (!file.ok()) return file.status();
-  JsonReader reader(*file, path);
+  ASSIGN_OR_RETURN(const json file, ReadJsonFile(path));
+  JsonReader reader(file, path);
   SentenceStep step;
   step.kind = SentenceStep::Kind::kDense;
   step.path = folder;
@@ -118,9 +118,8 @@ absl::StatusOr<SentenceStep> ReadDense(const std::string& folder) {
 
 absl::StatusOr<SentenceStep> ReadNormalize(const std::string& folder) {
   const std::string path = folder + "/config.json";
-  const absl::StatusOr<json> file = ReadOptional(path);
-  if (!file.ok()) return file.status();
-  JsonReader reader(*file, path);
+  ASSIGN_OR_RETURN(const json file, ReadOptional(path));
+  JsonReader reader(file, path);
   SentenceStep step;
   step.tokens = OverTokens(reader);
   if (!reader.status().ok()) return reader.status();
@@ -134,7 +133,7 @@ class ModuleReader {
 
   absl::StatusOr<SentenceModules> Read(const json& list) {
     for (size_t i = 0; i < list.size(); ++i) {
-      if (absl::Status status = Add(list[i], i == 0); !status.ok()) return status;
+      RETURN_IF_ERROR(Add(list[i], i == 0));
     }
     const bool over_tokens = !modules_.steps.empty() || masks_;
     modules_.multi_vector = modules_.pooling.empty() && over_tokens;
@@ -172,9 +171,8 @@ class ModuleReader {
       return reader.status();
     }
     const std::string path = folder + "/config.json";
-    const absl::StatusOr<json> file = ReadJsonFile(path);
-    if (!file.ok()) return file.status();
-    return ReadPooling(*file, path, modules_);
+    ASSIGN_OR_RETURN(const json file, ReadJsonFile(path));
+    return ReadPooling(file, path, modules_);
   }
 
   // Steps over tokens stand before Pooling, those over the vector behind it.
@@ -197,13 +195,12 @@ class ModuleReader {
 absl::StatusOr<std::optional<SentenceModules>> ReadModules(const std::string& directory) {
   const absl::StatusOr<json> list = ReadModuleList(directory);
   if (list.ok()) {
-    absl::StatusOr<SentenceModules> modules =
-        ModuleReader(directory, directory + "/modules.json").Read(*list);
-    if (!modules.ok()) return modules.status();
-    if (modules->pooling.empty() && !modules->multi_vector) {
+    ASSIGN_OR_RETURN(SentenceModules modules,
+                     ModuleReader(directory, directory + "/modules.json").Read(*list));
+    if (modules.pooling.empty() && !modules.multi_vector) {
       return std::optional<SentenceModules>();
     }
-    return std::optional<SentenceModules>(*std::move(modules));
+    return std::optional<SentenceModules>(std::move(modules));
   }
   if (!absl::IsNotFound(list.status())) return list.status();
   // A pooling that was put beside a model by hand.
@@ -212,7 +209,7 @@ absl::StatusOr<std::optional<SentenceModules>> ReadModules(const std::string& di
   if (absl::IsNotFound(file.status())) return std::optional<SentenceModules>();
   if (!file.ok()) return file.status();
   SentenceModules modules;
-  if (absl::Status status = ReadPooling(*file, pooling, modules); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadPooling(*file, pooling, modules));
   return std::optional<SentenceModules>(std::move(modules));
 }
 
@@ -293,17 +290,15 @@ absl::StatusOr<SentenceConfig> ReadSentenceConfig(const std::string& directory,
   SentenceConfig sentence;
   sentence.modules = ReadModules(directory);
   const std::string library = directory + "/config_sentence_transformers.json";
-  const absl::StatusOr<json> file = ReadOptional(library);
-  if (!file.ok()) return file.status();
-  JsonReader reader(*file, library);
+  ASSIGN_OR_RETURN(const json file, ReadOptional(library));
+  JsonReader reader(file, library);
   if (absl::Status status = ReadPrompts(reader, sentence); !status.ok() && sentence.modules.ok()) {
     sentence.modules = status;
   }
-  sentence.score_activation = ReadScoreActivation(JsonReader(*file, library), config);
+  sentence.score_activation = ReadScoreActivation(JsonReader(file, library), config);
 
-  const absl::StatusOr<TextLimits> limits = ReadTextLimits(FindTransformer(directory));
-  if (!limits.ok()) return limits.status();
-  sentence.limits = *limits;
+  ASSIGN_OR_RETURN(const TextLimits limits, ReadTextLimits(FindTransformer(directory)));
+  sentence.limits = limits;
   return sentence;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -20,9 +21,8 @@ constexpr std::array<const char*, 7> kTypes = {"bert",   "roberta",     "distilb
 
 absl::StatusOr<json> ReadModuleList(const std::string& directory) {
   const std::string path = directory + "/modules.json";
-  const absl::StatusOr<std::string> text = ReadFile(path, size_t{1} << 20);
-  if (!text.ok()) return text.status();
-  absl::StatusOr<json> list = ParseJson(*text, path);
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, size_t{1} << 20));
+  absl::StatusOr<json> list = ParseJson(text, path);
   if (list.ok() && (!list->is_array() || list->empty())) {
     return absl::InvalidArgumentError(path + ": expected a list of modules");
   }

@@ -10,6 +10,7 @@
 #include "models/encoder/model.h"
 #include "models/generation/model/family.h"
 #include "models/generation/passes/weighed_model.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -38,12 +39,11 @@ class CstLm final : public WeighedTokenModel<CstConfig, CstWeights> {
 }  // namespace
 
 absl::StatusOr<GeneratorFamily> MakeCstLm(const ModelDirectory& directory) {
-  const absl::StatusOr<CstConfig> config = ReadTextConfig<ParseCstConfig>(directory);
-  if (!config.ok()) return config.status();
+  ASSIGN_OR_RETURN(const CstConfig config, ReadTextConfig<ParseCstConfig>(directory));
   GeneratorFamily family(directory);
-  family.model = std::make_unique<CstLm>(*config, directory);
-  family.max_tokens = MostTokens(directory, config->most_tokens);
-  family.obstacle = OddWidth("width ", config->width);
+  family.model = std::make_unique<CstLm>(config, directory);
+  family.max_tokens = MostTokens(directory, config.most_tokens);
+  family.obstacle = OddWidth("width ", config.width);
   return family;
 }
 

@@ -16,6 +16,7 @@
 #include "models/ops/project.h"
 #include "models/ops/residual.h"
 #include "models/ops/states.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -52,7 +53,7 @@ absl::Status CstLmPass::Append() {
   restored_.assign(layout_.runs.size(), kernels::CachePlace());
   HoldSnapshots();
   step_.emplace(frame_.cache);
-  if (absl::Status status = AppendRuns(layout_.runs, *step_); !status.ok()) return status;
+  RETURN_IF_ERROR(AppendRuns(layout_.runs, *step_));
   for (const TokenRun& run : layout_.runs) run.sequence->set_read();
   return absl::OkStatus();
 }

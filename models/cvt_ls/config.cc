@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -146,10 +147,9 @@ absl::StatusOr<std::array<ImageSize, kCvtStages>> CvtMaps(ImageSize image) {
 }
 
 absl::Status CheckCvtSize(const CvtConfig& config, ImageSize image) {
-  const absl::StatusOr<std::array<ImageSize, kCvtStages>> maps = CvtMaps(image);
-  if (!maps.ok()) return maps.status();
+  ASSIGN_OR_RETURN(const auto maps, CvtMaps(image));
   for (size_t s = 0; s < kCvtStages && !config.any_size; ++s) {
-    const ImageSize map = (*maps)[s];
+    const ImageSize map = maps[s];
     const int w = config.stages[s].window;
     if (w == 0 || (map.height == map.width && map.height % w == 0)) continue;
     return absl::InvalidArgumentError(

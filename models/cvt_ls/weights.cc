@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -167,7 +168,7 @@ absl::StatusOr<CvtWeights> Loader::Load() {
         load_.Copy(load_.Get(prefix_ + "cls_token", {1, 1, last.width})), 1, last.width);
   }
   Head();
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(load_.Finish());
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);

@@ -15,6 +15,7 @@
 #include "c10/core/InferenceMode.h"
 #include "c10/util/intrusive_ptr.h"
 #include "models/parallel.h"
+#include "models/status_macros.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -189,7 +190,7 @@ absl::StatusOr<Linear> Linear::Pack(const std::string& name, std::span<const flo
   }
   std::unique_ptr<Packed> packed;
   absl::Status chosen;
-  absl::Status status = GuardTorch(name, [&] {
+  RETURN_IF_ERROR(GuardTorch(name, [&] {
     const c10::InferenceMode inference;
     packed = std::make_unique<Packed>(weight, out, in, compute);
     const auto known = rules.known.find({out, in, compute});
@@ -201,8 +202,7 @@ absl::StatusOr<Linear> Linear::Pack(const std::string& name, std::span<const flo
         rows = rules.rows.emplace(compute, Packed::RowsOf(compute)).first;
       chosen = packed->ChooseSizes(name, rows->second);
     }
-  });
-  if (!status.ok()) return status;
+  }));
   if (!chosen.ok()) return chosen;
   rules.known[{out, in, compute}] = packed->sizes;
   return Linear(std::move(packed));

@@ -15,6 +15,7 @@
 #include "models/detection/weights.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
+#include "models/status_macros.h"
 #include "models/vision/backbone.h"
 #include "models/vision/load.h"
 #include "models/vision/model.h"
@@ -131,13 +132,12 @@ class DetectorModel final : public Model {
   }
 
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override {
-    absl::StatusOr<std::unique_ptr<DetectionItem>> item = PrepareDetection(front_, request);
-    if (!item.ok()) return item.status();
+    ASSIGN_OR_RETURN(std::unique_ptr<DetectionItem> item, PrepareDetection(front_, request));
     Cost cost;
-    cost.seconds = rates_.Seconds(DetectionWork(parts_, **item));
-    cost.workspace_bytes = DetectionBytes(parts_, **item);
-    (*item)->SetCost(cost);
-    return std::unique_ptr<Item>(*std::move(item));
+    cost.seconds = rates_.Seconds(DetectionWork(parts_, *item));
+    cost.workspace_bytes = DetectionBytes(parts_, *item);
+    item->SetCost(cost);
+    return std::unique_ptr<Item>(std::move(item));
   }
 
   absl::StatusOr<Cost> EstimateTokens(int) const override {
@@ -179,15 +179,14 @@ absl::Status DetectorModel::WarmUp() {
   pixels.height = std::min(kSide, usual.height);
   pixels.width = std::min(kSide, usual.width);
   pixels.values.assign(size_t{3} * pixels.height * pixels.width, 0.5f);
-  const absl::StatusOr<std::unique_ptr<DetectionItem>> item = PrepareDetection(front_, request);
-  if (!item.ok()) return item.status();
-  const EncoderWork work = DetectionWork(parts_, **item);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DetectionItem> item, PrepareDetection(front_, request));
+  const EncoderWork work = DetectionWork(parts_, *item);
   const auto time = [&](RunTimes* times) -> absl::StatusOr<double> {
-    const Item* const items[] = {item->get()};
+    const Item* const items[] = {item.get()};
     const double start = ComputeClock();
     DetectionRun run(parts_, items, scratch_, nullptr, times);
     RunToEnd(run);
-    if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
+    RETURN_IF_ERROR(run.Take(0).status());
     return ComputeClock() - start;
   };
   const absl::StatusOr<EncoderRates> rates = Calibrate({work, time}, nullptr, best_);
@@ -198,48 +197,39 @@ absl::Status DetectorModel::WarmUp() {
 }  // namespace
 
 absl::StatusOr<ModelInfo> DescribeDetector(const ModelDirectory& directory) {
-  const absl::StatusOr<VisionBuilder> builder = FindBackbone(directory);
-  if (!builder.ok()) return builder.status();
+  ASSIGN_OR_RETURN(const VisionBuilder builder, FindBackbone(directory));
   const BackbonePlace place = DetectorBackbonePlace();
-  const absl::StatusOr<BuiltFacts> backbone = builder->describe(directory, &place);
-  if (!backbone.ok()) return backbone.status();
-  const absl::StatusOr<DetectorConfig> config = ReadConfig(directory, backbone->facts);
-  if (!config.ok()) return config.status();
-  const auto pipeline = ReadDetectorPipeline(directory, config->strides.back());
-  if (!pipeline.ok()) return pipeline.status();
-  const absl::StatusOr<double> parameters = CheckDetectorWeights(
-      *config, ChannelsOf(*config, backbone->facts.channels), directory.checkpoint, directory.path);
-  if (!parameters.ok()) return parameters.status();
-  return MakeInfo(*config, backbone->facts, pipeline->has_value(),
-                  backbone->parameters + *parameters);
+  ASSIGN_OR_RETURN(const BuiltFacts backbone, builder.describe(directory, &place));
+  ASSIGN_OR_RETURN(const DetectorConfig config, ReadConfig(directory, backbone.facts));
+  ASSIGN_OR_RETURN(const auto pipeline, ReadDetectorPipeline(directory, config.strides.back()));
+  ASSIGN_OR_RETURN(const double parameters,
+                   CheckDetectorWeights(config, ChannelsOf(config, backbone.facts.channels),
+                                        directory.checkpoint, directory.path));
+  return MakeInfo(config, backbone.facts, pipeline.has_value(), backbone.parameters + parameters);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadDetectorAt(std::unique_ptr<Device> device,
                                                       ModelDirectory directory,
                                                       const LoadOptions& options,
                                                       std::vector<std::string> notes) {
-  const absl::StatusOr<VisionBuilder> builder = FindBackbone(directory);
-  if (!builder.ok()) return builder.status();
+  ASSIGN_OR_RETURN(const VisionBuilder builder, FindBackbone(directory));
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
   const BackbonePlace place = DetectorBackbonePlace();
-  absl::StatusOr<PlacedVision> backbone =
-      BuildPlaced(std::move(device), *kept, options, *builder, &place, std::move(notes));
-  if (!backbone.ok()) return backbone.status();
-  const VisionFacts& facts = backbone->family->facts();
+  ASSIGN_OR_RETURN(PlacedVision backbone, BuildPlaced(std::move(device), *kept, options, builder,
+                                                      &place, std::move(notes)));
+  const VisionFacts& facts = backbone.family->facts();
   // Heads behind a device compute in fp32, as which maps come.
   const Compute head_compute =
-      backbone->device == "cpu" ? backbone->family->compute() : Compute::kFp32;
-  absl::StatusOr<DetectorConfig> config = ReadConfig(*kept, facts);
-  if (!config.ok()) return config.status();
-  auto pipeline = ReadDetectorPipeline(*kept, config->strides.back());
-  if (!pipeline.ok()) return pipeline.status();
-  absl::StatusOr<DetectorWeights> weights = LoadDetectorWeights(
-      *config, ChannelsOf(*config, facts.channels), kept->checkpoint, kept->path, head_compute);
-  if (!weights.ok()) return weights.status();
-  auto model = std::make_unique<DetectorModel>(
-      std::move(kept), std::move(backbone->family), *std::move(config), *std::move(weights),
-      head_compute, options.max_image_pixels, *std::move(pipeline));
-  model->Describe(backbone->device, std::move(backbone->notes));
+      backbone.device == "cpu" ? backbone.family->compute() : Compute::kFp32;
+  ASSIGN_OR_RETURN(DetectorConfig config, ReadConfig(*kept, facts));
+  ASSIGN_OR_RETURN(auto pipeline, ReadDetectorPipeline(*kept, config.strides.back()));
+  ASSIGN_OR_RETURN(DetectorWeights weights,
+                   LoadDetectorWeights(config, ChannelsOf(config, facts.channels), kept->checkpoint,
+                                       kept->path, head_compute));
+  auto model = std::make_unique<DetectorModel>(std::move(kept), std::move(backbone.family),
+                                               std::move(config), std::move(weights), head_compute,
+                                               options.max_image_pixels, std::move(pipeline));
+  model->Describe(backbone.device, std::move(backbone.notes));
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/image/pipeline.h"
+#include "models/status_macros.h"
 #include "models/vision/prepare.h"
 
 namespace longview::models {
@@ -82,28 +83,24 @@ absl::Status FillFromPicture(const DetectionFrontEnd& front, const Request& requ
   }
   const ImageBytes bytes(reinterpret_cast<const uint8_t*>(request.image->data()),
                          request.image->size());
-  const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, front.limits);
-  if (!header.ok()) return header.status();
-  item.given = SeenSize(*front.pipeline, *header);
+  ASSIGN_OR_RETURN(const ImageHeader header, ReadImageHeader(bytes, front.limits));
+  item.given = SeenSize(*front.pipeline, header);
   std::vector<Tile> tiles = {{0, 0, item.given}};
   if (request.tiles) {
-    absl::StatusOr<std::vector<Tile>> plan = PlanTiles(item.given, *request.tiles);
-    if (!plan.ok()) return plan.status();
-    tiles = *std::move(plan);
+    ASSIGN_OR_RETURN(std::vector<Tile> plan, PlanTiles(item.given, *request.tiles));
+    tiles = std::move(plan);
   }
   for (const Tile& tile : tiles) {
-    absl::Status status = CheckPixelCount("image", *front.pipeline, tile.size, front.limits);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(CheckPixelCount("image", *front.pipeline, tile.size, front.limits));
   }
-  absl::StatusOr<Raster> picture = DecodeImage(bytes, front.limits, front.pipeline->rotate);
-  if (!picture.ok()) return picture.status();
+  ASSIGN_OR_RETURN(Raster picture, DecodeImage(bytes, front.limits, front.pipeline->rotate));
   for (const Tile& tile : tiles) {
     DetectionPiece& piece = item.pieces.emplace_back();
     piece.tile = tile;
     piece.size = front.pipeline->ResizedSize(tile.size);
     piece.padded = front.pipeline->FinalSize(tile.size);
   }
-  item.picture = tiles.size() == 1 ? front.pipeline->Resize(*picture) : *std::move(picture);
+  item.picture = tiles.size() == 1 ? front.pipeline->Resize(picture) : std::move(picture);
   return absl::OkStatus();
 }
 
@@ -114,8 +111,7 @@ absl::Status FillOutline(const DetectionFrontEnd& front, const PixelInput& pixel
   pipeline.size_divisor = front.divisor;
   if (front.pipeline) pipeline = *front.pipeline;
   item.given = {pixels.height, pixels.width};
-  absl::Status status = CheckPixelCount("width", pipeline, item.given, front.limits);
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(CheckPixelCount("width", pipeline, item.given, front.limits));
   DetectionPiece& piece = item.pieces.emplace_back();
   piece.tile.size = item.given;
   piece.size = pipeline.ResizedSize(item.given);
@@ -130,7 +126,7 @@ absl::Status FillPieces(const DetectionFrontEnd& front, const Request& request,
   const PixelInput& pixels = *request.pixel_values;
   if (request.tiles) return absl::InvalidArgumentError("tile: goes with image, not pixel_values");
   if (IsOutline(request)) return FillOutline(front, pixels, item);
-  if (absl::Status status = CheckPixelValues(pixels); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckPixelValues(pixels));
   item.given = {pixels.height, pixels.width};
   item.pieces.push_back(PieceOf(pixels, front.divisor));
   return absl::OkStatus();
@@ -141,19 +137,16 @@ absl::Status FillPieces(const DetectionFrontEnd& front, const Request& request,
 absl::StatusOr<std::unique_ptr<DetectionItem>> PrepareDetection(const DetectionFrontEnd& front,
                                                                 const Request& request) {
   const DetectorConfig& config = *front.config;
-  if (absl::Status status = CheckTask(config, request.task); !status.ok()) return status;
-  if (absl::Status status = CheckImageRequest(request); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckTask(config, request.task));
+  RETURN_IF_ERROR(CheckImageRequest(request));
   auto item = std::make_unique<DetectionItem>();
   item->tensors = request.tensors;
   item->detects = request.task == Task::kObjectDetection && request.typed;
-  if (absl::Status status = FillSettings(config, request, *item); !status.ok()) return status;
-  if (absl::Status status = FillTensors(front.backbone->facts(), request, *item); !status.ok()) {
-    return status;
-  }
-  if (absl::Status status = FillPieces(front, request, *item); !status.ok()) return status;
+  RETURN_IF_ERROR(FillSettings(config, request, *item));
+  RETURN_IF_ERROR(FillTensors(front.backbone->facts(), request, *item));
+  RETURN_IF_ERROR(FillPieces(front, request, *item));
   for (const DetectionPiece& piece : item->pieces) {
-    absl::Status fits = CheckFamilySize(PixelField(request), *front.backbone, piece.padded);
-    if (!fits.ok()) return fits;
+    RETURN_IF_ERROR(CheckFamilySize(PixelField(request), *front.backbone, piece.padded));
   }
   ItemUsage usage;
   usage.width = item->given.width;

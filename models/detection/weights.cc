@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/layers/weight_loader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -146,7 +147,7 @@ absl::StatusOr<DetectorWeights> Loader::Load() {
   } else {
     MaskRcnn();
   }
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(load_.Finish());
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);
@@ -171,10 +172,9 @@ absl::StatusOr<double> CheckDetectorWeights(const DetectorConfig& config,
                                             const std::vector<int>& channels,
                                             const Checkpoint& checkpoint,
                                             const std::string& origin) {
-  absl::StatusOr<DetectorWeights> weights =
-      Loader(config, channels, checkpoint, origin, std::nullopt).Load();
-  if (!weights.ok()) return weights.status();
-  return weights->parameters;
+  ASSIGN_OR_RETURN(DetectorWeights weights,
+                   Loader(config, channels, checkpoint, origin, std::nullopt).Load());
+  return weights.parameters;
 }
 
 }  // namespace longview::models

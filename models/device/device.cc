@@ -16,6 +16,7 @@
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "kernels/cuda/plugin.h"
 #include "kernels/cuda/span/span_api.h"
+#include "models/status_macros.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -84,26 +85,24 @@ struct Device::Torch {
 };
 
 absl::StatusOr<std::unique_ptr<Device>> Device::Open(std::string_view name) {
-  const absl::StatusOr<int> index = IndexOf(name);
-  if (!index.ok()) return index.status();
+  ASSIGN_OR_RETURN(const int index, IndexOf(name));
   const std::string text(name);
   const kernels::cuda::LoadedPlugin plugin = kernels::cuda::FindPlugin();
   if (plugin.api == nullptr) {
     return absl::NotFoundError(absl::StrCat("device: \"", text, "\": ", plugin.reason));
   }
   int32_t devices = 0;
-  if (plugin.api->device_count(&devices) != 0 || *index >= devices) {
+  if (plugin.api->device_count(&devices) != 0 || index >= devices) {
     return absl::NotFoundError(
         absl::StrCat("device: \"", text, "\" is not there; there are ", devices));
   }
-  if (absl::Status loaded = LoadTorchCuda(text); !loaded.ok()) return loaded;
+  RETURN_IF_ERROR(LoadTorchCuda(text));
   std::unique_ptr<Device> device;
-  absl::Status opened = GuardTorch(text, [&] {
+  RETURN_IF_ERROR(GuardTorch(text, [&] {
     AskForFullPrecision();
-    const at::Device torch(at::kCUDA, static_cast<c10::DeviceIndex>(*index));
-    device.reset(new Device(text, *index, *plugin.api, std::make_unique<Torch>(torch)));
-  });
-  if (!opened.ok()) return opened;
+    const at::Device torch(at::kCUDA, static_cast<c10::DeviceIndex>(index));
+    device.reset(new Device(text, index, *plugin.api, std::make_unique<Torch>(torch)));
+  }));
   return device;
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -27,8 +28,7 @@ absl::StatusOr<int> DocumentsAtOnce(const std::string& origin, const std::string
   const DeviceClaim parts[] = {
       {"weights", need.weights},
       {absl::StrCat("one document of ", need.tokens, " tokens"), need.document}};
-  const absl::Status fits = FitsDevice(origin, device, parts, free_bytes);
-  if (!fits.ok()) return fits;
+  RETURN_IF_ERROR(FitsDevice(origin, device, parts, free_bytes));
   const double left = static_cast<double>(free_bytes) - need.weights - kDeviceLibraryBytes;
   return static_cast<int>(std::min<double>(most, left / need.document));
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/checkpoint/convert.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -26,7 +27,7 @@ DeviceLinear DevicePlaces::Linear(int64_t out, int64_t in) {
 
 absl::Status DeviceFill::PutLinear(const std::string& name, std::span<const float> weight,
                                    std::span<const float> bias, DeviceLinear& to) {
-  if (absl::Status put = PutTyped(name, weight, to.compute, to.weight); !put.ok()) return put;
+  RETURN_IF_ERROR(PutTyped(name, weight, to.compute, to.weight));
   Put(bias, to.bias);
   return ChooseDevicePanels(device_, name, rules_, to);
 }
@@ -56,7 +57,7 @@ absl::Status DeviceFill::PutTable(const TensorView& table, float* to) {
   std::vector<float> values;
   for (int64_t first = 0; first < table.elements(); first += kElements) {
     values.resize(static_cast<size_t>(std::min(kElements, table.elements() - first)));
-    if (absl::Status read = ReadFloat32(table, first, values); !read.ok()) return read;
+    RETURN_IF_ERROR(ReadFloat32(table, first, values));
     Put(values, to + first);
   }
   return absl::OkStatus();

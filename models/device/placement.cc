@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/dense/compute_choice.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -27,14 +28,14 @@ absl::StatusOr<Placement> PlaceModel(std::unique_ptr<Device> device, const Devic
     device.reset();
   }
   const auto choose = device == nullptr ? ChooseCompute : ChooseDeviceCompute;
-  const absl::StatusOr<ComputeChoice> choice =
-      choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
-  if (!choice.ok()) return choice.status();
-  notes.insert(notes.end(), choice->notes.begin(), choice->notes.end());
+  ASSIGN_OR_RETURN(
+      const ComputeChoice choice,
+      choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype));
+  notes.insert(notes.end(), choice.notes.begin(), choice.notes.end());
   Placement placement;
   if (device != nullptr) placement.name = device->name();
   placement.device = std::move(device);
-  placement.compute = choice->compute;
+  placement.compute = choice.compute;
   placement.notes = std::move(notes);
   return placement;
 }

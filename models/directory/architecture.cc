@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -208,9 +209,8 @@ absl::Status RefuseClass(const ModelDirectory& directory) {
 
 absl::Status CompleteConfiguration(ModelDirectory& directory) {
   CompleteLabels(directory);
-  const absl::StatusOr<std::optional<Task>> wish = ReadTask(directory.root);
-  if (!wish.ok()) return wish.status();
-  if (*wish) return ChooseTask(**wish, directory);
+  ASSIGN_OR_RETURN(const std::optional<Task> wish, ReadTask(directory.root));
+  if (wish) return ChooseTask(*wish, directory);
   if (directory.common.architecture.empty()) {
     return ChooseClass(TaskOfTensors(directory), ClassSource::kTensors, directory);
   }

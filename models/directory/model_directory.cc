@@ -9,6 +9,7 @@
 #include "models/config/json_reader.h"
 #include "models/config/transformer_module.h"
 #include "models/directory/architecture.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -42,29 +43,26 @@ absl::Status ReadConfiguration(ModelDirectory& directory) {
   directory.root = directory.path;
   directory.path = FindTransformer(directory.root);
   directory.config_path = (std::filesystem::path(directory.path) / "config.json").string();
-  absl::StatusOr<nlohmann::json> config = ReadJsonFile(directory.config_path);
-  if (!config.ok()) return config.status();
-  directory.config = *std::move(config);
+  ASSIGN_OR_RETURN(nlohmann::json config, ReadJsonFile(directory.config_path));
+  directory.config = std::move(config);
 
-  auto common = ParseCommonConfig(JsonReader(directory.config, directory.config_path));
-  if (!common.ok()) return common.status();
-  directory.common = *std::move(common);
+  ASSIGN_OR_RETURN(auto common,
+                   ParseCommonConfig(JsonReader(directory.config, directory.config_path)));
+  directory.common = std::move(common);
 
-  auto serving = ReadServingConfig(directory.root);
-  if (!serving.ok()) return serving.status();
-  directory.serving = *std::move(serving);
+  ASSIGN_OR_RETURN(auto serving, ReadServingConfig(directory.root));
+  directory.serving = std::move(serving);
 
-  auto sentence =
-      ReadSentenceConfig(directory.root, JsonReader(directory.config, directory.config_path));
-  if (!sentence.ok()) return sentence.status();
-  directory.sentence = *std::move(sentence);
+  ASSIGN_OR_RETURN(
+      auto sentence,
+      ReadSentenceConfig(directory.root, JsonReader(directory.config, directory.config_path)));
+  directory.sentence = std::move(sentence);
   return ApplyLabels(directory);
 }
 
 absl::Status OpenWeights(ModelDirectory& directory) {
-  absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(directory.path);
-  if (!checkpoint.ok()) return checkpoint.status();
-  directory.checkpoint = *std::move(checkpoint);
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(directory.path));
+  directory.checkpoint = std::move(checkpoint);
   return absl::OkStatus();
 }
 
@@ -72,15 +70,14 @@ absl::Status OpenTokenizer(ModelDirectory& directory) {
   absl::StatusOr<Tokenizer> tokenizer =
       Tokenizer::Load(directory.path, directory.sentence.limits.lower_case);
   if (absl::IsNotFound(tokenizer.status())) {
-    absl::StatusOr<std::optional<LraBytes>> bytes = ReadLraBytes(directory.path);
-    if (!bytes.ok()) return bytes.status();
-    if (bytes->has_value() && directory.sentence.limits.lower_case) {
+    ASSIGN_OR_RETURN(std::optional<LraBytes> bytes, ReadLraBytes(directory.path));
+    if (bytes.has_value() && directory.sentence.limits.lower_case) {
       return absl::InvalidArgumentError(
           absl::StrCat(directory.path,
                        ": \"do_lower_case\": expected false, as byte tokens have "
                        "no case, found true"));
     }
-    directory.bytes = *std::move(bytes);
+    directory.bytes = std::move(bytes);
     return absl::OkStatus();
   }
   if (!tokenizer.ok()) return tokenizer.status();
@@ -92,7 +89,7 @@ absl::StatusOr<ModelDirectory> OpenModelDirectory(const std::string& path) {
   ModelDirectory directory;
   directory.path = path;
   for (auto* step : {ReadConfiguration, OpenWeights, CompleteConfiguration, OpenTokenizer}) {
-    if (absl::Status status = step(directory); !status.ok()) return status;
+    RETURN_IF_ERROR(step(directory));
   }
   return directory;
 }

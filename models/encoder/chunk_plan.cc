@@ -14,6 +14,7 @@
 #include "models/encoder/draft.h"
 #include "models/encoder/sentence_wishes.h"
 #include "models/encoder/text_chunks.h"
+#include "models/status_macros.h"
 #include "models/text/code_point_index.h"
 #include "models/text/tokenizer_codec.h"
 #include "models/text/utf8.h"
@@ -67,15 +68,14 @@ class ChunkPlanner {
 };
 
 absl::StatusOr<ChunkPlan> ChunkPlanner::Plan() {
-  if (absl::Status status = CheckChunkSettings(request_); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckChunkSettings(request_));
   if (front_.tokenizer == nullptr) {
     return BadRequest("chunks", "the model's tokenizer does not say where its tokens stand");
   }
-  const absl::StatusOr<bool> parts = PoolsParts(front_, request_);
-  if (!parts.ok()) return parts.status();
-  if (absl::Status status = Read(); !status.ok()) return status;
+  ASSIGN_OR_RETURN(const bool parts, PoolsParts(front_, request_));
+  RETURN_IF_ERROR(Read());
   absl::StatusOr<ChunkPlan> plan = ChunkPlan();
-  if (!*parts) {
+  if (!parts) {
     plan = Separate();
   } else if (tokens() > front_.max_tokens) {
     plan = Windows();
@@ -87,9 +87,8 @@ absl::StatusOr<ChunkPlan> ChunkPlanner::Plan() {
 }
 
 absl::Status ChunkPlanner::Read() {
-  absl::StatusOr<std::string> prompt = ResolvePrompt(front_.sentence, request_);
-  if (!prompt.ok()) return prompt.status();
-  prompt_ = std::make_shared<const std::string>(*std::move(prompt));
+  ASSIGN_OR_RETURN(std::string prompt, ResolvePrompt(front_.sentence, request_));
+  prompt_ = std::make_shared<const std::string>(std::move(prompt));
   const EncodeOptions options = {.max_length = kMostTokens};
   absl::StatusOr<EncodeResult> result =
       front_.tokenizer->Encode(*prompt_ + *request_.text, options);
@@ -105,9 +104,8 @@ absl::Status ChunkPlanner::Read() {
   FindBody(*prompt_);
   const EncoderFacts& facts = front_.facts();
   const int32_t masked = facts.pad_masks ? facts.pad : -1;
-  absl::StatusOr<TextChunks> chunks = FindTextChunks(request_, *prompt_, encoding_, masked);
-  if (!chunks.ok()) return chunks.status();
-  chunks_ = *std::move(chunks);
+  ASSIGN_OR_RETURN(TextChunks chunks, FindTextChunks(request_, *prompt_, encoding_, masked));
+  chunks_ = std::move(chunks);
   return absl::OkStatus();
 }
 
@@ -195,11 +193,11 @@ ChunkPlan ChunkPlanner::Late() {
 }
 
 absl::StatusOr<ChunkPlan> ChunkPlanner::Windows() {
-  if (absl::Status status = CheckGlobals(); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckGlobals());
   std::vector<TokenRange> spans;
   for (size_t i = 0; i < chunks_.tokens.chunks.size(); ++i) spans.push_back(SpanOf(i));
   const auto length = [&](size_t i) { return spans[i].end - spans[i].begin; };
-  if (absl::Status status = CheckLengths(length); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckLengths(length));
   // More would read the text more than kMostCopies times.
   const auto most = static_cast<int>(room() - (room() + kMostCopies - 1) / kMostCopies);
   const int overlap = request_.window_overlap.value_or(std::min(front_.max_tokens / 8, most));
@@ -247,12 +245,12 @@ void ChunkPlanner::TakePositions(int32_t before, TokenChunks& own) const {
 }
 
 absl::StatusOr<ChunkPlan> ChunkPlanner::Separate() {
-  if (absl::Status status = CheckGlobals(); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckGlobals());
   const auto count = [this](size_t i) {
     const auto [begin, end] = chunks_.tokens.chunks[i];
     return end - begin;
   };
-  if (absl::Status status = CheckLengths(count); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckLengths(count));
   const CodePointIndex index(*request_.text);
   ChunkPlan plan;
   plan.chunking = Chunking::kSeparate;

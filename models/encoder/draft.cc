@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/text/bounded_codec.h"
 #include "models/text/tokenizer.h"
 
@@ -35,16 +36,15 @@ class Drafter {
                                                         : *request.truncate_tokens) {}
 
   absl::StatusOr<std::vector<SequenceDraft>> Draft() {
-    if (absl::Status status = CheckFields(); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckFields());
     if (request_.task == Task::kMultipleChoice) return DraftChoices();
     if (front_.facts().pairs == PairForm::kSeparate &&
         request_.task == Task::kTextPairClassification) {
       return DraftDocuments();
     }
-    absl::StatusOr<SequenceDraft> draft = request_.text ? DraftText() : DraftTokens();
-    if (!draft.ok()) return draft.status();
+    ASSIGN_OR_RETURN(SequenceDraft draft, request_.text ? DraftText() : DraftTokens());
     std::vector<SequenceDraft> drafts;
-    drafts.push_back(*std::move(draft));
+    drafts.push_back(std::move(draft));
     return drafts;
   }
 
@@ -103,9 +103,8 @@ absl::Status Drafter::CheckTruncation() const {
                       absl::StrCat(tokens, " is over the model's limit of ", front_.max_tokens));
   }
   if (front_.tokenizer == nullptr || !request_.text) return absl::OkStatus();
-  const absl::StatusOr<EncodeResult> empty = front_.tokenizer->Encode("", {});
-  if (!empty.ok()) return empty.status();
-  const int64_t specials = std::ssize(empty->encoding.ids) + (request_.text_pair ? 2 : 0);
+  ASSIGN_OR_RETURN(const EncodeResult empty, front_.tokenizer->Encode("", {}));
+  const int64_t specials = std::ssize(empty.encoding.ids) + (request_.text_pair ? 2 : 0);
   if (tokens > specials) return absl::OkStatus();
   return BadRequest(field, absl::StrCat(tokens, " leaves no room for text beside the model's ",
                                         specials, " special tokens"));
@@ -124,8 +123,8 @@ absl::Status Drafter::CheckPairTokens() const {
 }
 
 absl::Status Drafter::CheckFields() const {
-  if (absl::Status status = CheckTruncation(); !status.ok()) return status;
-  if (absl::Status status = CheckPairTokens(); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckTruncation());
+  RETURN_IF_ERROR(CheckPairTokens());
   const bool choice = request_.task == Task::kMultipleChoice;
   const bool question = request_.task == Task::kQuestionAnswering;
   const PairForm form = front_.facts().pairs;
@@ -220,9 +219,8 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   options.cut_left = CutsLeft();
   const bool behind_prompt = cuts_ && options.cut_left && !prompt_.empty();
   if (behind_prompt) {
-    const absl::StatusOr<int> kept = TextTokensOfPrompt(*front_.tokenizer, prompt_);
-    if (!kept.ok()) return kept.status();
-    options.keep_first = *kept;
+    ASSIGN_OR_RETURN(const int kept, TextTokensOfPrompt(*front_.tokenizer, prompt_));
+    options.keep_first = kept;
     options.strategy = TruncationStrategy::kOnlyFirst;
   }
   if (!cuts_) {
@@ -243,18 +241,14 @@ absl::StatusOr<SequenceDraft> Drafter::Encode(const std::string& field, const st
   }
   if (!cuts_) {
     const int64_t tokens = std::ssize(result->encoding.ids) + result->tokens_cut;
-    if (absl::Status status = CheckLength(field, tokens, result->counted); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckLength(field, tokens, result->counted));
   }
   SequenceDraft draft;
   draft.field = field;
   draft.truncated = result->tokens_cut;
   draft.encoding = std::move(result->encoding);
   draft.tokens.ids = draft.encoding->ids;
-  if (absl::Status status = CheckLength(field, draft.tokens.ids.size()); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckLength(field, draft.tokens.ids.size()));
   if (ReadsTypes(front_)) draft.tokens.token_type_ids = draft.encoding->type_ids;
   return draft;
 }
@@ -327,11 +321,10 @@ absl::StatusOr<std::vector<SequenceDraft>> Drafter::DraftChoices() {
   }
   for (size_t i = 0; i < count; ++i) {
     const std::string field = absl::StrCat(texts ? "choices[" : "input_ids[", i, "]");
-    absl::StatusOr<SequenceDraft> draft =
-        texts ? Encode(field, *request_.text, &request_.choices[i], {})
-              : CheckTokens(field, request_.choice_tokens[i]);
-    if (!draft.ok()) return draft.status();
-    drafts.push_back(*std::move(draft));
+    ASSIGN_OR_RETURN(SequenceDraft draft,
+                     texts ? Encode(field, *request_.text, &request_.choices[i], {})
+                           : CheckTokens(field, request_.choice_tokens[i]));
+    drafts.push_back(std::move(draft));
   }
   return drafts;
 }
@@ -432,11 +425,11 @@ absl::StatusOr<std::vector<SequenceDraft>> Drafter::DraftDocuments() {
   for (const bool second : {false, true}) {
     const std::string field =
         std::string(request_.text ? "text" : "token_ids") + (second ? "_pair" : "");
-    absl::StatusOr<SequenceDraft> draft =
+    ASSIGN_OR_RETURN(
+        SequenceDraft draft,
         request_.text ? Encode(field, second ? *request_.text_pair : *request_.text, nullptr, {})
-                      : DraftOneDocument(field, second ? *request_.tokens_pair : *request_.tokens);
-    if (!draft.ok()) return draft.status();
-    drafts.push_back(*std::move(draft));
+                      : DraftOneDocument(field, second ? *request_.tokens_pair : *request_.tokens));
+    drafts.push_back(std::move(draft));
   }
   return drafts;
 }

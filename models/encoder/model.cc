@@ -16,6 +16,7 @@
 #include "models/encoder/sentence_pipeline.h"
 #include "models/parallel.h"
 #include "models/pauses.h"
+#include "models/status_macros.h"
 #include "models/text/text_listing.h"
 #include "models/text/tokenizer_codec.h"
 
@@ -180,10 +181,9 @@ Cost EncoderModel::CostOf(const EncoderItem& item) const {
 }
 
 absl::StatusOr<std::unique_ptr<Item>> EncoderModel::Prepare(const Request& request) const {
-  absl::StatusOr<std::unique_ptr<EncoderItem>> item = PrepareEncoderItem(front_, request);
-  if (!item.ok()) return item.status();
-  (*item)->SetCost(CostOf(**item));
-  return std::unique_ptr<Item>(*std::move(item));
+  ASSIGN_OR_RETURN(std::unique_ptr<EncoderItem> item, PrepareEncoderItem(front_, request));
+  item->SetCost(CostOf(*item));
+  return std::unique_ptr<Item>(std::move(item));
 }
 
 absl::StatusOr<std::unique_ptr<EncoderItem>> EncoderModel::MakeItem(int tokens) const {
@@ -210,9 +210,8 @@ absl::StatusOr<Cost> EncoderModel::EstimateTokens(int tokens) const {
     return absl::InvalidArgumentError(
         absl::StrCat("num_tokens: ", tokens, " is not in [1, ", front_.max_tokens, "]"));
   }
-  absl::StatusOr<std::unique_ptr<EncoderItem>> item = MakeItem(tokens);
-  if (!item.ok()) return item.status();
-  return CostOf(**item);
+  ASSIGN_OR_RETURN(std::unique_ptr<EncoderItem> item, MakeItem(tokens));
+  return CostOf(*item);
 }
 
 absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, RunTimes* times) const {
@@ -220,7 +219,7 @@ absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, RunTimes* tim
   const double start = ComputeClock();
   const std::unique_ptr<Run> run = Begin(items, times);
   RunToEnd(*run);
-  if (absl::Status status = run->Take(0).status(); !status.ok()) return status;
+  RETURN_IF_ERROR(run->Take(0).status());
   return ComputeClock() - start;
 }
 
@@ -228,14 +227,12 @@ absl::StatusOr<double> EncoderModel::Time(const EncoderItem& item, RunTimes* tim
 absl::Status EncoderModel::WarmUp() {
   if (!directory_->serving.warmup) return absl::OkStatus();
   constexpr int kLong = 768, kShort = 16;
-  const auto item = MakeItem(std::min(front_.max_tokens, kLong));
-  if (!item.ok()) return item.status();
-  const auto brief = MakeItem(std::min(front_.max_tokens, kShort));
-  if (!brief.ok()) return brief.status();
-  const auto time_long = [&](RunTimes* times) { return Time(**item, times); };
-  const auto time_short = [&](RunTimes* times) { return Time(**brief, times); };
-  const SampleRun large = {Count(**item).work, time_long};
-  const SampleRun small = {Count(**brief).work, time_short};
+  ASSIGN_OR_RETURN(const auto item, MakeItem(std::min(front_.max_tokens, kLong)));
+  ASSIGN_OR_RETURN(const auto brief, MakeItem(std::min(front_.max_tokens, kShort)));
+  const auto time_long = [&](RunTimes* times) { return Time(*item, times); };
+  const auto time_short = [&](RunTimes* times) { return Time(*brief, times); };
+  const SampleRun large = {Count(*item).work, time_long};
+  const SampleRun small = {Count(*brief).work, time_short};
   const absl::StatusOr<EncoderRates> rates = Calibrate(large, &small, best_);
   if (rates.ok()) rates_ = *rates;
   return rates.status();
@@ -259,9 +256,8 @@ int MostTokens(const ModelDirectory& directory, int positions) {
 
 absl::Status CheckTokenIds(const ModelDirectory& directory, int vocab) {
   if (!directory.tokenizer) return absl::OkStatus();
-  const absl::StatusOr<EncodeResult> empty = directory.tokenizer->Encode("", {});
-  if (!empty.ok()) return empty.status();
-  const auto problem = ProblemOfRows(empty->encoding.ids, vocab, &*directory.tokenizer);
+  ASSIGN_OR_RETURN(const EncodeResult empty, directory.tokenizer->Encode("", {}));
+  const auto problem = ProblemOfRows(empty.encoding.ids, vocab, &*directory.tokenizer);
   if (!problem) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       directory.path, ": the tokenizer is another model's: around every text, ", *problem));
@@ -272,16 +268,14 @@ absl::StatusOr<ModelInfo> DescribeEncoder(const ModelDirectory& directory, MakeE
   absl::StatusOr<std::optional<Tokenizer>> own = std::nullopt;
   if (read != nullptr) own = read(directory);
   if (!own.ok()) return own.status();
-  const absl::StatusOr<std::unique_ptr<EncoderFamily>> family = make(directory);
-  if (!family.ok()) return family.status();
-  if (absl::Status status = (*family)->Load(std::nullopt, nullptr); !status.ok()) return status;
-  const EncoderFacts& facts = (*family)->facts();
+  ASSIGN_OR_RETURN(const std::unique_ptr<EncoderFamily> family, make(directory));
+  RETURN_IF_ERROR(family->Load(std::nullopt, nullptr));
+  const EncoderFacts& facts = family->facts();
   SentenceConfig sentence = directory.sentence;
-  const auto modules = LoadSentence(facts, std::nullopt, sentence);
-  if (!modules.ok()) return modules.status();
+  ASSIGN_OR_RETURN(const auto modules, LoadSentence(facts, std::nullopt, sentence));
   ModelInfo info = InfoOf(directory, sentence, facts, own->has_value());
-  info.parameters = (*family)->parameters();
-  AddNotes((*family)->notes(), info);
+  info.parameters = family->parameters();
+  AddNotes(family->notes(), info);
   return info;
 }
 
@@ -292,33 +286,28 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
                                                      ReadTokenizer read) {
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
   if (read != nullptr) {
-    absl::StatusOr<std::optional<Tokenizer>> own = read(*kept);
-    if (!own.ok()) return own.status();
-    if (*own) kept->tokenizer = **std::move(own);
+    ASSIGN_OR_RETURN(std::optional<Tokenizer> own, read(*kept));
+    if (own) kept->tokenizer = *std::move(own);
   }
-  absl::StatusOr<std::unique_ptr<EncoderFamily>> family = make(*kept);
-  if (!family.ok()) return family.status();
-  absl::StatusOr<Placement> place =
-      PlaceModel(std::move(device), OddWidth("width ", (*family)->facts().width), *kept, options,
-                 std::move(notes));
-  if (!place.ok()) return place.status();
-  const bool on_device = place->device != nullptr;
+  ASSIGN_OR_RETURN(std::unique_ptr<EncoderFamily> family, make(*kept));
+  ASSIGN_OR_RETURN(Placement place,
+                   PlaceModel(std::move(device), OddWidth("width ", family->facts().width), *kept,
+                              options, std::move(notes)));
+  const bool on_device = place.device != nullptr;
   absl::StatusOr<std::unique_ptr<PlacedEncoder>> placed = absl::InternalError("not placed");
-  const absl::Status loaded = LoadInTurn(place->name, place->device.get(), [&] {
-    placed = on_device ? PlacedEncoder::OnDevice(*std::move(family), *kept, place->compute,
-                                                 std::move(place->device))
-                       : PlacedEncoder::OnHost(*std::move(family), place->compute);
+  RETURN_IF_ERROR(LoadInTurn(place.name, place.device.get(), [&] {
+    placed = on_device ? PlacedEncoder::OnDevice(std::move(family), *kept, place.compute,
+                                                 std::move(place.device))
+                       : PlacedEncoder::OnHost(std::move(family), place.compute);
     return placed.status();
-  });
-  if (!loaded.ok()) return loaded;
+  }));
   const EncoderFacts& facts = (*placed)->facts();
-  if (absl::Status status = CheckPooling(*kept, facts); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckPooling(*kept, facts));
   // As heads: in the model's type, or in fp32 beside a device.
-  const Compute compute = on_device ? Compute::kFp32 : place->compute;
-  absl::StatusOr<SentencePipeline> sentence = LoadSentence(facts, compute, kept->sentence);
-  if (!sentence.ok()) return sentence.status();
-  return std::make_unique<EncoderModel>(place->name, std::move(kept), *std::move(placed),
-                                        *std::move(sentence), place->notes);
+  const Compute compute = on_device ? Compute::kFp32 : place.compute;
+  ASSIGN_OR_RETURN(SentencePipeline sentence, LoadSentence(facts, compute, kept->sentence));
+  return std::make_unique<EncoderModel>(place.name, std::move(kept), *std::move(placed),
+                                        std::move(sentence), place.notes);
 }
 
 }  // namespace longview::models

@@ -10,6 +10,7 @@
 #include "models/encoder/host_pass.h"
 #include "models/encoder/model.h"
 #include "models/forward/forward_part.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -85,7 +86,7 @@ class DeviceBatch final : public EncoderBatch, private DeviceItems {
 
 absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnHost(
     std::unique_ptr<EncoderFamily> family, Compute compute) {
-  if (absl::Status status = family->Load(compute, nullptr); !status.ok()) return status;
+  RETURN_IF_ERROR(family->Load(compute, nullptr));
   return std::unique_ptr<PlacedEncoder>(new PlacedEncoder(std::move(family), compute));
 }
 
@@ -93,7 +94,7 @@ absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnDevice(
     std::unique_ptr<EncoderFamily> family, const ModelDirectory& directory, Compute compute,
     std::unique_ptr<Device> device) {
   DeviceStore store(compute);
-  if (absl::Status status = family->Load(std::nullopt, &store); !status.ok()) return status;
+  RETURN_IF_ERROR(family->Load(std::nullopt, &store));
   const int tokens = MostTokens(directory, family->facts().max_tokens);
   const DeviceRunBytes longest = family->LongestBytes(tokens, [&](Sequences sequences) {
     auto pass = family->MakePass(compute, sequences, kernels::cuda::kDeviceTileRows);
@@ -102,16 +103,15 @@ absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnDevice(
   const size_t bytes = store.bytes();
   const DeviceNeed need = {static_cast<double>(bytes), static_cast<double>(longest.device()),
                            tokens};
-  const absl::StatusOr<int> documents =
-      DocumentsAtOnce(directory.path, device->name(), need, device->FreeBytes(), kMostDocuments);
-  if (!documents.ok()) return documents.status();
+  ASSIGN_OR_RETURN(const int documents, DocumentsAtOnce(directory.path, device->name(), need,
+                                                        device->FreeBytes(), kMostDocuments));
   store.Allocate(*device);
-  if (absl::Status status = family->Load(Compute::kFp32, &store); !status.ok()) return status;
+  RETURN_IF_ERROR(family->Load(Compute::kFp32, &store));
   auto placed =
       std::unique_ptr<PlacedEncoder>(new PlacedEncoder(std::move(family), Compute::kFp32));
   placed->store_ = store.TakeBlock();
   placed->placement_ = {std::move(device), compute, bytes,
-                        longest.Times(static_cast<size_t>(*documents))};
+                        longest.Times(static_cast<size_t>(documents))};
   placed->workspace_ =
       std::make_unique<DeviceWorkspace>(*placed->placement_.device, placed->placement_.room);
   return placed;

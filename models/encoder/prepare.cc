@@ -9,6 +9,7 @@
 #include "kernels/span/band_planner.h"
 #include "models/encoder/draft.h"
 #include "models/encoder/sentence_wishes.h"
+#include "models/status_macros.h"
 #include "models/text/tokenizer_codec.h"
 
 namespace longview::models {
@@ -87,9 +88,8 @@ absl::Status Preparer::ReadPooling() {
       return BadRequest("pooling", "\"none\" leaves no embedding; ask for last_hidden_state");
     }
   } else {
-    absl::StatusOr<std::vector<PoolMode>> modes = PoolModesOf(front_, request_);
-    if (!modes.ok()) return modes.status();
-    if (absl::Status status = ChoosePooling(*std::move(modes)); !status.ok()) return status;
+    ASSIGN_OR_RETURN(std::vector<PoolMode> modes, PoolModesOf(front_, request_));
+    RETURN_IF_ERROR(ChoosePooling(std::move(modes)));
   }
   if (item_->pooling == Pooling::kPooler && !facts_.has_pooler) {
     return BadRequest("pooling", "\"pooler\" is not in this checkpoint");
@@ -108,9 +108,8 @@ absl::Status Preparer::ChoosePooling(std::vector<PoolMode> modes) {
   const SentenceModules* modules = front_.modules();
   SentencePooling pooling;
   if (modules != nullptr && !modules->include_prompt && !prompt_.empty()) {
-    const absl::StatusOr<int> skipped = PromptTokens(front_, prompt_);
-    if (!skipped.ok()) return skipped.status();
-    pooling.skipped = *skipped;
+    ASSIGN_OR_RETURN(const int skipped, PromptTokens(front_, prompt_));
+    pooling.skipped = skipped;
   }
   const bool dense =
       modules != nullptr &&
@@ -415,19 +414,16 @@ absl::Status Preparer::CheckTask() const {
 
 absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
   if (auto status = CheckTask(); !status.ok()) return status;
-  absl::StatusOr<std::string> prompt = ResolvePrompt(front_.sentence, request_);
-  if (!prompt.ok()) return prompt.status();
-  prompt_ = *std::move(prompt);
+  ASSIGN_OR_RETURN(std::string prompt, ResolvePrompt(front_.sentence, request_));
+  prompt_ = std::move(prompt);
   if (auto status = ReadOptions(); !status.ok()) return status;
-  absl::StatusOr<std::vector<SequenceDraft>> drafts = DraftSequences(front_, request_, prompt_);
-  if (!drafts.ok()) return drafts.status();
+  ASSIGN_OR_RETURN(std::vector<SequenceDraft> drafts, DraftSequences(front_, request_, prompt_));
   ItemUsage usage;
-  for (SequenceDraft& draft : *drafts) {
-    absl::StatusOr<EncoderSequence> sequence = Finish(draft);
-    if (!sequence.ok()) return sequence.status();
-    usage.input_tokens += sequence->tokens();
+  for (SequenceDraft& draft : drafts) {
+    ASSIGN_OR_RETURN(EncoderSequence sequence, Finish(draft));
+    usage.input_tokens += sequence.tokens();
     usage.truncated_tokens += draft.truncated;
-    item_->sequences.push_back(*std::move(sequence));
+    item_->sequences.push_back(std::move(sequence));
   }
   if (auto status = TakeChunks(item_->sequences.front()); !status.ok()) return status;
   if (item_->sentence) {
@@ -436,7 +432,7 @@ absl::StatusOr<std::unique_ptr<EncoderItem>> Preparer::Prepare() {
   item_->SetUsage(usage);
   item_->choices = request_.choices;
   if (item_->sequences.size() == 1) {
-    item_->encoding = std::move(drafts->front().encoding);
+    item_->encoding = std::move(drafts.front().encoding);
     if (item_->typed && request_.text) item_->text = *request_.text;
   }
   return std::move(item_);
@@ -446,12 +442,11 @@ absl::StatusOr<EncoderSequence> Preparer::PrepareOne(bool all_rows, ItemUsage& u
   item_->task = request_.task;
   if (all_rows) item_->tensors = {"last_hidden_state"};
   item_->typed = false;
-  absl::StatusOr<std::vector<SequenceDraft>> drafts = DraftSequences(front_, request_);
-  if (!drafts.ok()) return drafts.status();
-  absl::StatusOr<EncoderSequence> sequence = Finish(drafts->front());
+  ASSIGN_OR_RETURN(std::vector<SequenceDraft> drafts, DraftSequences(front_, request_));
+  absl::StatusOr<EncoderSequence> sequence = Finish(drafts.front());
   if (!sequence.ok()) return sequence;
   usage.input_tokens += sequence->tokens();
-  usage.truncated_tokens += drafts->front().truncated;
+  usage.truncated_tokens += drafts.front().truncated;
   return sequence;
 }
 

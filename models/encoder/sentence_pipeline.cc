@@ -13,6 +13,7 @@
 #include "models/encoder/head_rows.h"
 #include "models/layers/weight_loader.h"
 #include "models/parallel.h"
+#include "models/status_macros.h"
 #include "models/text/scores.h"
 
 namespace longview::models {
@@ -128,11 +129,10 @@ std::vector<int32_t> PooledTokens(const EncoderItem& item) {
 
 absl::StatusOr<std::optional<DenseLayer>> LoadDense(const SentenceStep& step,
                                                     std::optional<Compute> compute) {
-  absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(step.path);
-  if (!checkpoint.ok()) return checkpoint.status();
-  WeightLoader load(*checkpoint, step.path, compute);
+  ASSIGN_OR_RETURN(Checkpoint checkpoint, Checkpoint::Open(step.path));
+  WeightLoader load(checkpoint, step.path, compute);
   std::optional<DenseLayer> dense = load.Dense("linear", step.out, step.in, step.bias);
-  if (absl::Status status = load.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(load.Finish());
   return dense;
 }
 
@@ -156,9 +156,8 @@ absl::StatusOr<SentencePipeline> SentencePipeline::Load(
         return absl::InvalidArgumentError(absl::StrCat(
             config.path, "/config.json: \"in_features\": expected ", in, ", found ", config.in));
       }
-      absl::StatusOr<std::optional<DenseLayer>> dense = LoadDense(config, compute);
-      if (!dense.ok()) return dense.status();
-      step.dense = *std::move(dense);
+      ASSIGN_OR_RETURN(std::optional<DenseLayer> dense, LoadDense(config, compute));
+      step.dense = std::move(dense);
       in = config.out;
       if (config.tokens) pipeline.token_width_ = in;
     }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/encoder/draft.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -52,11 +53,9 @@ absl::StatusOr<std::vector<PoolMode>> PoolModesOf(const EncoderFrontEnd& front,
 
 absl::StatusOr<bool> PoolsParts(const EncoderFrontEnd& front, const Request& request) {
   if (request.pooling == "pooler" || request.pooling == "none") return false;
-  const absl::StatusOr<std::vector<PoolMode>> modes = PoolModesOf(front, request);
-  if (!modes.ok()) return modes.status();
-  if (modes->empty()) return front.pooling == Pooling::kMean;
-  return modes->size() == 1 &&
-         (modes->front() == PoolMode::kMean || modes->front() == PoolMode::kMax);
+  ASSIGN_OR_RETURN(const std::vector<PoolMode> modes, PoolModesOf(front, request));
+  if (modes.empty()) return front.pooling == Pooling::kMean;
+  return modes.size() == 1 && (modes.front() == PoolMode::kMean || modes.front() == PoolMode::kMax);
 }
 
 absl::StatusOr<std::string> ResolvePrompt(const SentenceConfig* config, const Request& request) {

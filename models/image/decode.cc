@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/image/codec.h"
 #include "models/image/orientation.h"
+#include "models/status_macros.h"
 #include "models/stop_scope.h"
 
 namespace longview::models {
@@ -46,16 +47,15 @@ const Codec* FindCodec(ImageBytes bytes) {
 
 absl::StatusOr<ImageHeader> ReadHeader(const Codec& codec, ImageBytes bytes,
                                        const DecodeLimits& limits) {
-  absl::StatusOr<ImageHeader> header = codec.read_header(bytes);
-  if (!header.ok()) return header.status();
-  header->format = codec.format;
-  const int64_t pixels = int64_t{header->width} * header->height;
-  if (header->width < 1 || header->height < 1) {
-    return Undecodable(absl::StrCat("image: a side of ", header->width, " x ", header->height,
-                                    " pixels is empty"));
+  ASSIGN_OR_RETURN(ImageHeader header, codec.read_header(bytes));
+  header.format = codec.format;
+  const int64_t pixels = int64_t{header.width} * header.height;
+  if (header.width < 1 || header.height < 1) {
+    return Undecodable(
+        absl::StrCat("image: a side of ", header.width, " x ", header.height, " pixels is empty"));
   }
   if (pixels > limits.max_pixels) {
-    return absl::InvalidArgumentError(absl::StrCat("image: ", header->width, " x ", header->height,
+    return absl::InvalidArgumentError(absl::StrCat("image: ", header.width, " x ", header.height,
                                                    " is ", pixels, " pixels, the limit is ",
                                                    limits.max_pixels));
   }
@@ -81,17 +81,16 @@ absl::StatusOr<ImageHeader> ReadImageHeader(ImageBytes bytes, const DecodeLimits
 }
 
 absl::StatusOr<Raster> DecodeImage(ImageBytes bytes, const DecodeLimits& limits, bool rotate) {
-  if (absl::Status stopped = CheckStop(); !stopped.ok()) return stopped;
+  RETURN_IF_ERROR(CheckStop());
   const Codec* codec = FindCodec(bytes);
   if (codec == nullptr) return UnknownFormat(bytes);
-  const absl::StatusOr<ImageHeader> header = ReadHeader(*codec, bytes, limits);
-  if (!header.ok()) return header.status();
-  Raster picture(header->width, header->height);
+  ASSIGN_OR_RETURN(const ImageHeader header, ReadHeader(*codec, bytes, limits));
+  Raster picture(header.width, header.height);
   const absl::Status decoded = codec->decode(bytes, picture);
-  if (absl::Status stopped = CheckStop(); !stopped.ok()) return stopped;
+  RETURN_IF_ERROR(CheckStop());
   if (!decoded.ok()) return decoded;
   if (!rotate) return picture;
-  return Oriented(std::move(picture), header->orientation);
+  return Oriented(std::move(picture), header.orientation);
 }
 
 }  // namespace longview::models

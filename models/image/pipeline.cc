@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -105,15 +106,11 @@ PreparedImage ImagePipeline::Run(const Raster& picture) const {
 
 absl::StatusOr<PreparedImage> ImagePipeline::Run(ImageBytes bytes,
                                                  const DecodeLimits& limits) const {
-  const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
-  if (!header.ok()) return header.status();
-  const ImageSize given = SeenSize(*this, *header);
-  if (absl::Status status = CheckPixelCount("image", *this, given, limits); !status.ok()) {
-    return status;
-  }
-  absl::StatusOr<Raster> picture = DecodeImage(bytes, limits, rotate);
-  if (!picture.ok()) return picture.status();
-  return Run(*picture);
+  ASSIGN_OR_RETURN(const ImageHeader header, ReadImageHeader(bytes, limits));
+  const ImageSize given = SeenSize(*this, header);
+  RETURN_IF_ERROR(CheckPixelCount("image", *this, given, limits));
+  ASSIGN_OR_RETURN(Raster picture, DecodeImage(bytes, limits, rotate));
+  return Run(picture);
 }
 
 ImageSize SeenSize(const ImagePipeline& pipeline, const ImageHeader& header) {
@@ -130,7 +127,7 @@ absl::Status CheckPixelCount(std::string_view field, const ImagePipeline& pipeli
                                                    given.height, how, " is ", pixels,
                                                    " pixels, the limit is ", limits.max_pixels));
   };
-  if (absl::Status status = check(given, ""); !status.ok()) return status;
+  RETURN_IF_ERROR(check(given, ""));
   const ImageSize size = pipeline.ResizedSize(given);
   return check(size, absl::StrCat(" resized to ", size.width, " x ", size.height));
 }

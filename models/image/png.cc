@@ -19,6 +19,7 @@
 #include "models/image/codec.h"
 #include "models/image/decode.h"
 #include "models/image/orientation.h"
+#include "models/status_macros.h"
 #include "models/stop_scope.h"
 
 namespace longview::models {
@@ -246,11 +247,10 @@ absl::StatusOr<ImageHeader> ReadPngHeader(ImageBytes bytes) {
   PngReader reader(bytes);
   if (reader.info == nullptr) return absl::ResourceExhaustedError("image: no memory for PNG");
   if (!ReadPng(reader)) return reader.Broken();
-  const absl::StatusOr<OrientationNotes> notes = ReadPngNotes(bytes);
-  if (!notes.ok()) return notes.status();
+  ASSIGN_OR_RETURN(const OrientationNotes notes, ReadPngNotes(bytes));
   return ImageHeader{.width = static_cast<int>(png_get_image_width(reader.png, reader.info)),
                      .height = static_cast<int>(png_get_image_height(reader.png, reader.info)),
-                     .orientation = StatedOrientation(*notes)};
+                     .orientation = StatedOrientation(notes)};
 }
 
 absl::Status DecodePng(ImageBytes bytes, Raster& out) {

@@ -4,7 +4,7 @@
 //   WeightLoader load(checkpoint, directory, compute);
 //   auto out = load.Dense("layer.0.out", width, width);
 //   Norm norm = load.LayerNorm("layer.0.norm", width, eps);
-//   if (absl::Status status = load.Finish(); !status.ok()) return status;
+//   RETURN_IF_ERROR(load.Finish());
 //
 // Without a compute type only names and shapes are checked: nothing is read or packed, and what
 // the getters return is empty. One per load, used by one thread.
@@ -22,6 +22,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/weight_source.h"
 #include "models/dense/layer.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 

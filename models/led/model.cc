@@ -13,6 +13,7 @@
 #include "models/led/rules.h"
 #include "models/led/weights.h"
 #include "models/longformer/pass.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -93,29 +94,26 @@ class Led final : public WeighedTokenModel<LedConfig, LedWeights> {
 absl::StatusOr<LedConfig> ReadConfig(const ModelDirectory& directory) {
   absl::StatusOr<LedConfig> config = ParseLedConfig(directory);
   if (!config.ok()) return config;
-  if (absl::Status status = CheckTokenIds(directory, config->decoder.vocab); !status.ok()) {
-    return status;
-  }
+  RETURN_IF_ERROR(CheckTokenIds(directory, config->decoder.vocab));
   return config;
 }
 
 }  // namespace
 
 absl::StatusOr<GeneratorFamily> MakeLed(const ModelDirectory& directory) {
-  absl::StatusOr<LedConfig> config = ReadConfig(directory);
-  if (!config.ok()) return config.status();
+  ASSIGN_OR_RETURN(LedConfig config, ReadConfig(directory));
   GeneratorFamily family(directory);
   GeneratorTraits& traits = family.traits;
   traits.bos.reset();
-  traits.decoder_start = {config->decoder_start};
-  traits.eos = config->eos;
-  traits.pad = config->pad;
+  traits.decoder_start = {config.decoder_start};
+  traits.eos = config.eos;
+  traits.pad = config.pad;
   traits.default_top_k = kDefaultTopK;
   // The last token generated is never read.
-  family.max_tokens = config->max_output + 1;
-  family.obstacle = OddWidth("width ", config->decoder.width);
-  const int document = MostTokens(directory, LedFacts(*config).max_tokens);
-  family.model = std::make_unique<Led>(*std::move(config), directory, document);
+  family.max_tokens = config.max_output + 1;
+  family.obstacle = OddWidth("width ", config.decoder.width);
+  const int document = MostTokens(directory, LedFacts(config).max_tokens);
+  family.model = std::make_unique<Led>(std::move(config), directory, document);
   return family;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/layers/weight_loader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -140,17 +141,16 @@ void Loader::Logits() {
 
 absl::StatusOr<LedWeights> Loader::Load() {
   constexpr std::array<std::string_view, 2> kPrefixes = {"led.", ""};
-  absl::StatusOr<std::string> prefix =
-      load_.source().FindPrefix(kPrefixes, "encoder.embed_positions.weight");
-  if (!prefix.ok()) return prefix.status();
-  prefix_ = *prefix;
+  ASSIGN_OR_RETURN(std::string prefix,
+                   load_.source().FindPrefix(kPrefixes, "encoder.embed_positions.weight"));
+  prefix_ = prefix;
   Embeddings();
   for (int i = 0; i < config_.encoder.layers && load_.ok(); ++i) EncoderLayer(i);
   load_.set_packs_rows(true);
   weights_.decoder.distances = DistanceTables(config_.decoder, place_);
   for (int i = 0; i < config_.decoder.layers() && load_.ok(); ++i) DecoderLayer(i);
   if (load_.ok()) Logits();
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(load_.Finish());
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);

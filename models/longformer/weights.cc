@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/layers/weight_loader.h"
 #include "models/ops/family_loader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -119,10 +120,9 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
     load_.source().AcceptSpelling(norm + ".bias", norm + ".beta");
   }
   constexpr std::array<std::string_view, 3> kPrefixes = {"longformer.", "roberta.", ""};
-  absl::StatusOr<std::string> prefix =
-      load_.source().FindPrefix(kPrefixes, "embeddings.position_embeddings.weight");
-  if (!prefix.ok()) return prefix.status();
-  prefix_ = *prefix;
+  ASSIGN_OR_RETURN(std::string prefix,
+                   load_.source().FindPrefix(kPrefixes, "embeddings.position_embeddings.weight"));
+  prefix_ = prefix;
   load_.source().Ignore("*position_ids");
   load_.source().Ignore(prefix_ + "pooler.*");
   Embeddings();

@@ -24,6 +24,7 @@
 #include "models/generation/model/family.h"
 #include "models/generation/passes/weighed_model.h"
 #include "models/longformer_lm/weights.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -59,13 +60,12 @@ absl::StatusOr<LongformerConfig> ParseConfig(const nlohmann::json& json, CommonC
 }  // namespace
 
 absl::StatusOr<GeneratorFamily> MakeLongformerLm(const ModelDirectory& directory) {
-  const absl::StatusOr<LongformerConfig> config = ReadTextConfig<ParseConfig>(directory);
-  if (!config.ok()) return config.status();
+  ASSIGN_OR_RETURN(const LongformerConfig config, ReadTextConfig<ParseConfig>(directory));
   GeneratorFamily family(directory);
-  family.model = std::make_unique<LongformerLm>(*config, directory);
-  family.max_tokens = MostTokens(directory, config->max_tokens());
-  family.obstacle = OddWidth("width ", config->width);
-  family.traits.pad = config->pad;
+  family.model = std::make_unique<LongformerLm>(config, directory);
+  family.max_tokens = MostTokens(directory, config.max_tokens());
+  family.obstacle = OddWidth("width ", config.width);
+  family.traits.pad = config.pad;
   return family;
 }
 

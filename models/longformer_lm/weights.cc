@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/layers/weight_loader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -97,7 +98,7 @@ absl::StatusOr<StackWeights> Loader::Load() {
   stack_.distances = DistanceTables(LongformerStack(config_), place_);
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
   if (load_.ok()) Head();
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(load_.Finish());
   stack_.parameters = load_.parameters();
   stack_.memory_bytes = load_.memory_bytes();
   return std::move(stack_);

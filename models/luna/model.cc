@@ -16,6 +16,7 @@
 #include "models/encoder/model.h"
 #include "models/encoder/pad_positions.h"
 #include "models/luna/pass.h"
+#include "models/status_macros.h"
 #include "models/text/dictionary_tokenizer.h"
 #include "models/text/scores.h"
 
@@ -216,7 +217,7 @@ absl::Status Luna::Place(const std::string& field, EncoderSequence& sequence) co
   if (sequence.roles[0] == kernels::kMaskedToken) {
     return BadRequest(field, "the first token is masked; padding must stand on the right");
   }
-  if (absl::Status status = StripClass(field, sequence); !status.ok()) return status;
+  RETURN_IF_ERROR(StripClass(field, sequence));
   PlaceLunaTokens(config_.pad, sequence);
   return absl::OkStatus();
 }
@@ -228,19 +229,17 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeLuna(const ModelDirectory& di
 }
 
 absl::StatusOr<std::optional<Tokenizer>> ReadLunaTokenizer(const ModelDirectory& directory) {
-  const absl::StatusOr<LunaConfig> config = ReadTextConfig<ParseLunaConfig>(directory);
-  if (!config.ok()) return config.status();
+  ASSIGN_OR_RETURN(const LunaConfig config, ReadTextConfig<ParseLunaConfig>(directory));
   if (directory.tokenizer || directory.bytes) return std::optional<Tokenizer>();
-  const DictionaryTemplate model = config->is_lra()
-                                       ? DictionaryTemplate{"<CLS>", "<CLS>", config->added, false}
-                                       : DictionaryTemplate{"<s>", "<mask>", config->added, true};
+  const DictionaryTemplate model = config.is_lra()
+                                       ? DictionaryTemplate{"<CLS>", "<CLS>", config.added, false}
+                                       : DictionaryTemplate{"<s>", "<mask>", config.added, true};
   absl::StatusOr<TokenizerSource> source = ReadDictionaryTokenizer(directory.path, model);
   if (absl::IsNotFound(source.status())) return std::optional<Tokenizer>();
   if (!source.ok()) return source.status();
   source->lower_case = directory.sentence.limits.lower_case;
-  absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Create(*source);
-  if (!tokenizer.ok()) return tokenizer.status();
-  return std::optional<Tokenizer>(*std::move(tokenizer));
+  ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Create(*source));
+  return std::optional<Tokenizer>(std::move(tokenizer));
 }
 
 }  // namespace longview::models

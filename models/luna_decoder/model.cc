@@ -17,6 +17,7 @@
 #include "models/luna_decoder/config.h"
 #include "models/luna_decoder/memory.h"
 #include "models/luna_decoder/pass.h"
+#include "models/status_macros.h"
 #include "models/text/bounded_codec.h"
 #include "models/text/dictionary_codec.h"
 #include "models/text/dictionary_tokenizer.h"
@@ -59,11 +60,10 @@ absl::StatusOr<LunaText> ReadLunaText(const std::string& directory,
   LunaText text;
   const bool two = std::filesystem::exists(std::filesystem::path(directory) / "dict.tgt.txt");
   const std::string target = two && config.encoder ? "dict.tgt.txt" : "dict.txt";
-  absl::StatusOr<std::unique_ptr<TextCodec>> outputs =
-      DictionaryCodec::Read(directory, target, config.vocab);
-  if (!outputs.ok()) return outputs.status();
-  if (*outputs == nullptr || !config.encoder) {
-    text.codec = *std::move(outputs);
+  ASSIGN_OR_RETURN(std::unique_ptr<TextCodec> outputs,
+                   DictionaryCodec::Read(directory, target, config.vocab));
+  if (outputs == nullptr || !config.encoder) {
+    text.codec = std::move(outputs);
     return text;
   }
   const std::string source = two ? "dict.src.txt" : "dict.txt";
@@ -73,14 +73,13 @@ absl::StatusOr<LunaText> ReadLunaText(const std::string& directory,
         absl::StrCat(directory, ": dict.tgt.txt needs dict.src.txt beside it"));
   }
   if (!dictionary.ok()) return dictionary.status();
-  absl::StatusOr<Tokenizer> tokenizer = Tokenizer::Create(*dictionary);
-  if (!tokenizer.ok()) return tokenizer.status();
-  if (tokenizer->max_id() >= config.encoder->vocab) {
+  ASSIGN_OR_RETURN(Tokenizer tokenizer, Tokenizer::Create(*dictionary));
+  if (tokenizer.max_id() >= config.encoder->vocab) {
     return absl::InvalidArgumentError(absl::StrCat(dictionary->origin, ": ids up to ",
-                                                   tokenizer->max_id(), ", vocab_size is ",
+                                                   tokenizer.max_id(), ", vocab_size is ",
                                                    config.encoder->vocab));
   }
-  auto codec = std::make_unique<TranslationCodec>(*std::move(outputs), *std::move(tokenizer));
+  auto codec = std::make_unique<TranslationCodec>(std::move(outputs), std::move(tokenizer));
   text.documents = &codec->documents();
   text.codec = std::move(codec);
   return text;
@@ -128,10 +127,10 @@ LunaLm::LunaLm(const LunaDecoderConfig& config, const ModelDirectory& directory,
 kernels::CacheShape LunaLm::Shape(kernels::DType) const { return LunaSequenceShape(config_); }
 
 absl::Status LunaLm::Load(std::optional<Compute> compute, DeviceStore* store) {
-  absl::StatusOr<LunaDecoderWeights> weights =
-      LoadLunaDecoderWeights(config_, directory_.checkpoint, directory_.path, compute, store);
-  if (!weights.ok()) return weights.status();
-  weights_ = *std::move(weights);
+  ASSIGN_OR_RETURN(
+      LunaDecoderWeights weights,
+      LoadLunaDecoderWeights(config_, directory_.checkpoint, directory_.path, compute, store));
+  weights_ = std::move(weights);
   if (!config_.encoder) return absl::OkStatus();
   absl::StatusOr<LunaWeights> encoder =
       LoadLunaWeights(*config_.encoder, directory_.checkpoint, directory_.path, compute, store);
@@ -149,33 +148,31 @@ std::unique_ptr<TokenForward> LunaLm::Forward(const TokenFrame& frame, std::vect
 }
 
 absl::StatusOr<GeneratorFamily> MakeLunaDecoder(const ModelDirectory& directory) {
-  const absl::StatusOr<LunaDecoderConfig> config =
-      ParseLunaDecoderConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config.status();
-  absl::StatusOr<LunaText> text = ReadLunaText(directory.path, *config);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(
+      const LunaDecoderConfig config,
+      ParseLunaDecoderConfig(directory.config, directory.common, directory.config_path));
+  ASSIGN_OR_RETURN(LunaText text, ReadLunaText(directory.path, config));
   const int most = directory.serving.max_tokens.value_or(std::numeric_limits<int>::max());
   GeneratorFamily family(directory);
   GeneratorTraits& traits = family.traits;
-  traits.pad = config->pad;
-  traits.eos = config->ends;
+  traits.pad = config.pad;
+  traits.eos = config.ends;
   int document = 0;
-  if (config->encoder) {
-    absl::StatusOr<GenerationOptions> defaults = TranslationDefaults(*config);
-    if (!defaults.ok()) return defaults.status();
-    traits.defaults = *std::move(defaults);
+  if (config.encoder) {
+    ASSIGN_OR_RETURN(GenerationOptions defaults, TranslationDefaults(config));
+    traits.defaults = std::move(defaults);
     traits.fairseq = true;
     traits.bos.reset();
-    traits.decoder_start = {config->start};
+    traits.decoder_start = {config.start};
     // The last token of an output is never read; max_tokens of longview.json is the document's.
-    family.max_tokens = config->max_tokens + 1;
-    document = std::min(config->encoder->max_tokens, most);
+    family.max_tokens = config.max_tokens + 1;
+    document = std::min(config.encoder->max_tokens, most);
   } else {
-    family.max_tokens = std::min(config->max_tokens, most);
+    family.max_tokens = std::min(config.max_tokens, most);
   }
-  family.model = std::make_unique<LunaLm>(*config, directory, document);
-  family.obstacle = ObstacleOf(*config);
-  family.text = {std::move(text->codec), text->documents};
+  family.model = std::make_unique<LunaLm>(config, directory, document);
+  family.obstacle = ObstacleOf(config);
+  family.text = {std::move(text.codec), text.documents};
   return family;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/luna/weight_forms.h"
 #include "models/parallel.h"
+#include "models/status_macros.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -32,7 +33,7 @@ class Loader {
       Layer(absl::StrCat("decoder.layers.", i, "."));
     }
     if (config_.norms == NormPlace::kPre) weights_.final_norm = LayerNorm("decoder.layer_norm");
-    if (absl::Status status = load_.Finish(); !status.ok()) return status;
+    RETURN_IF_ERROR(load_.Finish());
     weights_.parameters = load_.parameters();
     weights_.memory_bytes = load_.memory_bytes();
     return std::move(weights_);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/ops/family_loader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -16,10 +17,9 @@ class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
   absl::StatusOr<TransformerWeights> Load() {
     // The base model is stored without a prefix; in files of a masked LM it has one.
     constexpr std::array<std::string_view, 2> kPrefixes = {"model.", ""};
-    const absl::StatusOr<std::string> prefix =
-        load_.source().FindPrefix(kPrefixes, "embeddings.tok_embeddings.weight");
-    if (!prefix.ok()) return prefix.status();
-    prefix_ = *prefix;
+    ASSIGN_OR_RETURN(const std::string prefix,
+                     load_.source().FindPrefix(kPrefixes, "embeddings.tok_embeddings.weight"));
+    prefix_ = prefix;
     Embeddings();
     for (size_t i = 0; i < config_.layers.size() && load_.ok(); ++i) {
       Layer(absl::StrCat(prefix_, "layers.", i, "."), i == 0);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "kernels/cuda/plugin.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -78,9 +79,8 @@ absl::StatusOr<Devices> ChooseDevices(std::string_view wanted, std::span<const s
   if (wanted == "auto" || wanted == "cuda") {
     for (size_t i = 0; i < found.size(); ++i) indices.push_back(static_cast<int>(i));
   } else {
-    absl::StatusOr<std::vector<int>> listed = ParseList(wanted);
-    if (!listed.ok()) return listed.status();
-    indices = *std::move(listed);
+    ASSIGN_OR_RETURN(std::vector<int> listed, ParseList(wanted));
+    indices = std::move(listed);
   }
   if (found.empty()) {
     return absl::NotFoundError(absl::StrCat("'", std::string(wanted), "': ", std::string(why_none),

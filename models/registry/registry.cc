@@ -19,6 +19,7 @@
 #include "models/luna_decoder/config.h"
 #include "models/modernbert/config.h"
 #include "models/roberta/config.h"
+#include "models/status_macros.h"
 #include "models/transformer_ls/config.h"
 #include "models/transformer_ls_text/config.h"
 #include "models/vision/backbone.h"
@@ -119,20 +120,16 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const std::string& path,
   if (const absl::StatusOr<Devices> devices = FindDevices(options.device); !devices.ok()) {
     return devices.status();
   }
-  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
-  if (!directory.ok()) return directory.status();
+  ASSIGN_OR_RETURN(ModelDirectory directory, OpenModelDirectory(path));
   if (options.task) {
-    if (absl::Status chosen = ChooseTask(*options.task, *directory); !chosen.ok()) return chosen;
+    RETURN_IF_ERROR(ChooseTask(*options.task, directory));
   }
-  const absl::StatusOr<const Family*> family = ChooseFamily(*directory);
-  if (!family.ok()) return family.status();
-  const bool lacks_head = LacksNamedHead(*directory);
-  if (!directory->serving.truncate) directory->serving.truncate = options.truncate;
+  ASSIGN_OR_RETURN(const Family* family, ChooseFamily(directory));
+  const bool lacks_head = LacksNamedHead(directory);
+  if (!directory.serving.truncate) directory.serving.truncate = options.truncate;
   std::vector<std::string> notes;
-  absl::StatusOr<std::unique_ptr<Device>> device = DeviceForModel(options.device, notes);
-  if (!device.ok()) return device.status();
-  auto model =
-      (*family)->load_at(*std::move(device), *std::move(directory), options, std::move(notes));
+  ASSIGN_OR_RETURN(std::unique_ptr<Device> device, DeviceForModel(options.device, notes));
+  auto model = family->load_at(std::move(device), std::move(directory), options, std::move(notes));
   if (!model.ok()) return WithTaskHint(model.status(), lacks_head);
   return model;
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/layers/weight_loader.h"
 #include "models/ops/family_loader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -44,10 +45,10 @@ class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
       load_.source().AcceptSpelling(norm + ".weight", norm + ".gamma");
       load_.source().AcceptSpelling(norm + ".bias", norm + ".beta");
     }
-    const absl::StatusOr<std::string> prefix =
-        load_.source().FindPrefix(names_.prefixes, "embeddings.position_embeddings.weight");
-    if (!prefix.ok()) return prefix.status();
-    prefix_ = *prefix;
+    ASSIGN_OR_RETURN(
+        const std::string prefix,
+        load_.source().FindPrefix(names_.prefixes, "embeddings.position_embeddings.weight"));
+    prefix_ = prefix;
     load_.source().Ignore("*position_ids");
     load_.source().Ignore(prefix_ + "pooler.*");
     Embeddings();

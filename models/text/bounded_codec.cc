@@ -1,5 +1,6 @@
 #include "models/text/bounded_codec.h"
 
+#include "models/status_macros.h"
 #include "models/text/utf8.h"
 
 namespace longview::models {
@@ -13,10 +14,9 @@ std::string_view CountedBeginning(std::string_view text) {
 
 absl::StatusOr<TextTokens> EncodeAllThenFirst(const TextCodec& codec, std::string_view text,
                                               const TextBounds& bounds) {
-  const absl::StatusOr<std::vector<int32_t>> ids = codec.Encode(text);
-  if (!ids.ok()) return ids.status();
+  ASSIGN_OR_RETURN(const std::vector<int32_t> ids, codec.Encode(text));
   FirstTokens first(bounds);
-  for (const int32_t id : *ids) first.Take(id);
+  for (const int32_t id : ids) first.Take(id);
   return first.Result();
 }
 

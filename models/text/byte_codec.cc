@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 #include "models/text/dictionary.h"
 
 namespace longview::models {
@@ -51,20 +52,18 @@ std::unique_ptr<ByteCodec> ByteCodec::Offset(int offset, int vocabulary) {
 absl::StatusOr<std::unique_ptr<ByteCodec>> ByteCodec::FromDictionary(const std::string& type,
                                                                      const std::string& path,
                                                                      int vocabulary) {
-  const absl::StatusOr<std::string> text = ReadFile(path, kLargestDictionary);
-  if (!text.ok()) return text.status();
-  const absl::StatusOr<Dictionary> dictionary = Dictionary::Parse(*text, path);
-  if (!dictionary.ok()) return dictionary.status();
-  if (dictionary->size() != vocabulary) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kLargestDictionary));
+  ASSIGN_OR_RETURN(const Dictionary dictionary, Dictionary::Parse(text, path));
+  if (dictionary.size() != vocabulary) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", dictionary->size() - 4, " symbols and 4 specials make ",
-                     dictionary->size(), " ids, vocab_size is ", vocabulary));
+        absl::StrCat(path, ": ", dictionary.size() - 4, " symbols and 4 specials make ",
+                     dictionary.size(), " ids, vocab_size is ", vocabulary));
   }
   const bool numbers = type == "fairseq_enwik8";
   std::unique_ptr<ByteCodec> codec(new ByteCodec(vocabulary));
   codec->ids_.fill(Dictionary::kUnk);
   for (int32_t id = 4; id < vocabulary; ++id) {
-    const std::string symbol(dictionary->Symbol(id));
+    const std::string symbol(dictionary.Symbol(id));
     const auto byte = numbers ? NumberByte(symbol) : CharacterByte(symbol);
     if (byte) codec->Pair(*byte, id);
   }
@@ -123,10 +122,9 @@ absl::StatusOr<TextTokens> ByteCodec::EncodeFirst(std::string_view text,
   if (!text.empty()) result.last = ids_[static_cast<unsigned char>(text.back())];
   const bool over = result.tokens > bounds.keep;
   if (over && !bounds.cut) return result;
-  absl::StatusOr<std::vector<int32_t>> ids =
-      Encode(text.substr(0, over ? static_cast<size_t>(bounds.keep) : text.size()));
-  if (!ids.ok()) return ids.status();
-  result.ids = *std::move(ids);
+  ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                   Encode(text.substr(0, over ? static_cast<size_t>(bounds.keep) : text.size())));
+  result.ids = std::move(ids);
   return result;
 }
 

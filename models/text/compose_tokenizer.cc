@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 #include "models/text/sentence_piece.h"
 #include "models/text/tokenizer_class.h"
 
@@ -139,8 +140,7 @@ json RobertaTemplate(const TemplateTokens& tokens, const json& cls_id, const jso
 absl::StatusOr<json> ComposeBytePairTokenizer(json vocab, std::string_view merges,
                                               std::string_view tokenizer_class,
                                               const TemplateTokens& tokens) {
-  absl::StatusOr<json> pairs = ParseMerges(merges);
-  if (!pairs.ok()) return pairs.status();
+  ASSIGN_OR_RETURN(json pairs, ParseMerges(merges));
   json document = {{"version", "1.0"},
                    {"added_tokens", json::array()},
                    {"pre_tokenizer", ByteLevel()},
@@ -168,7 +168,7 @@ absl::StatusOr<json> ComposeBytePairTokenizer(json vocab, std::string_view merge
                        {"end_of_word_suffix", ""},
                        {"fuse_unk", false},
                        {"vocab", std::move(vocab)},
-                       {"merges", *std::move(pairs)}};
+                       {"merges", std::move(pairs)}};
   return document;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -15,14 +16,13 @@ absl::StatusOr<std::unique_ptr<TextCodec>> DictionaryCodec::Read(const std::stri
   const absl::StatusOr<std::string> text = ReadFile(path, kLargestDictionary);
   if (absl::IsNotFound(text.status())) return std::unique_ptr<TextCodec>();
   if (!text.ok()) return text.status();
-  absl::StatusOr<Dictionary> dictionary = Dictionary::Parse(*text, path);
-  if (!dictionary.ok()) return dictionary.status();
-  if (dictionary->size() > vocabulary) {
+  ASSIGN_OR_RETURN(Dictionary dictionary, Dictionary::Parse(*text, path));
+  if (dictionary.size() > vocabulary) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", dictionary->size() - 4, " symbols and 4 specials make ",
-                     dictionary->size(), " ids, the model has ", vocabulary));
+        absl::StrCat(path, ": ", dictionary.size() - 4, " symbols and 4 specials make ",
+                     dictionary.size(), " ids, the model has ", vocabulary));
   }
-  return std::make_unique<DictionaryCodec>(*std::move(dictionary));
+  return std::make_unique<DictionaryCodec>(std::move(dictionary));
 }
 
 absl::StatusOr<std::vector<int32_t>> DictionaryCodec::Encode(std::string_view text) const {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 #include "models/text/dictionary.h"
 #include "nlohmann/json.hpp"
 
@@ -44,18 +45,16 @@ absl::StatusOr<TokenizerSource> ReadDictionaryTokenizer(const std::string& direc
                                                         const std::string& file) {
   TokenizerSource source;
   source.origin = (std::filesystem::path(directory) / file).string();
-  const absl::StatusOr<std::string> text = ReadFile(source.origin, kLargestDictionary);
-  if (!text.ok()) return text.status();
-  const absl::StatusOr<Dictionary> dictionary = Dictionary::Parse(*text, source.origin);
-  if (!dictionary.ok()) return dictionary.status();
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(source.origin, kLargestDictionary));
+  ASSIGN_OR_RETURN(const Dictionary dictionary, Dictionary::Parse(text, source.origin));
   json vocab = json::object();
-  for (int32_t id = 0; id < dictionary->size(); ++id) {
-    vocab[std::string(dictionary->Symbol(id))] = id;
+  for (int32_t id = 0; id < dictionary.size(); ++id) {
+    vocab[std::string(dictionary.Symbol(id))] = id;
   }
   const bool adds = !model.added.empty();
-  if (adds && (dictionary->size() > model.added_id || vocab.contains(model.added))) {
+  if (adds && (dictionary.size() > model.added_id || vocab.contains(model.added))) {
     return absl::InvalidArgumentError(
-        absl::StrCat(source.origin, ": ", dictionary->size() - 4, " symbols and 4 specials, but ",
+        absl::StrCat(source.origin, ": ", dictionary.size() - 4, " symbols and 4 specials, but ",
                      model.added, " has the id ", model.added_id, " behind them and no line"));
   }
   if (adds) vocab[model.added] = model.added_id;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 #include "models/text/byte_codec.h"
 
 namespace longview::models {
@@ -67,10 +68,9 @@ absl::StatusOr<std::optional<LraBytes>> ReadLraBytes(const std::string& director
   if (!reader.status().ok()) return reader.status();
   bytes.max_id = static_cast<int>(offset) + 255;
   const json object = {{"type", "bytes"}, {"offset", offset}};
-  absl::StatusOr<std::unique_ptr<ByteCodec>> codec =
-      ByteCodec::Create(&object, directory, bytes.max_id + 1, path);
-  if (!codec.ok()) return codec.status();
-  bytes.codec = *std::move(codec);
+  ASSIGN_OR_RETURN(std::unique_ptr<ByteCodec> codec,
+                   ByteCodec::Create(&object, directory, bytes.max_id + 1, path));
+  bytes.codec = std::move(codec);
   return std::optional<LraBytes>(std::move(bytes));
 }
 

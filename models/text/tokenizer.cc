@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/stop_scope.h"
 #include "models/text/tokenizer_directory.h"
 #include "models/text/tokenizer_ffi/tokenizer_ffi.h"
@@ -90,10 +91,9 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 Tokenizer::~Tokenizer() = default;
 
 absl::StatusOr<Tokenizer> Tokenizer::Load(const std::string& directory, bool lower_case) {
-  absl::StatusOr<TokenizerSource> source = ReadTokenizerDirectory(directory);
-  if (!source.ok()) return source.status();
-  source->lower_case = lower_case;
-  return Create(*source);
+  ASSIGN_OR_RETURN(TokenizerSource source, ReadTokenizerDirectory(directory));
+  source.lower_case = lower_case;
+  return Create(source);
 }
 
 absl::StatusOr<Tokenizer> Tokenizer::Create(const TokenizerSource& source) {
@@ -104,7 +104,7 @@ absl::StatusOr<Tokenizer> Tokenizer::Create(const TokenizerSource& source) {
   if (tokenizer.max_id() == std::numeric_limits<int32_t>::max()) {
     return absl::InvalidArgumentError(source.origin + ": token ids do not fit in 31 bits");
   }
-  if (absl::Status status = tokenizer.CheckClaims(source); !status.ok()) return status;
+  RETURN_IF_ERROR(tokenizer.CheckClaims(source));
 
   tokenizer.model_max_length_ = source.model_max_length;
   tokenizer.cuts_left_ = source.cuts_left;
@@ -222,12 +222,11 @@ absl::StatusOr<TextCut> CutText(const Tokenizer& tokenizer, std::string_view tex
                                  .max_length = tokens,
                                  .cut_left = left,
                                  .offsets = OffsetUnit::kBytes};
-  const absl::StatusOr<EncodeResult> result = tokenizer.Encode(text, options);
-  if (!result.ok()) return result.status();
-  TextCut cut = {text, result->tokens_cut};
+  ASSIGN_OR_RETURN(const EncodeResult result, tokenizer.Encode(text, options));
+  TextCut cut = {text, result.tokens_cut};
   if (cut.tokens_cut == 0) return cut;
   size_t begin = text.size(), end = 0;
-  for (const Encoding::Range& range : result->encoding.offsets) {
+  for (const Encoding::Range& range : result.encoding.offsets) {
     begin = std::min(begin, static_cast<size_t>(range.begin));
     end = std::max(end, static_cast<size_t>(range.end));
   }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/text/utf8.h"
 
 namespace longview::models {
@@ -64,9 +65,8 @@ std::optional<std::string> FromByteToken(std::string_view token) {
 absl::StatusOr<std::vector<int32_t>> TokenizerCodec::Encode(std::string_view text) const {
   EncodeOptions options;
   options.add_special_tokens = false;
-  absl::StatusOr<EncodeResult> result = tokenizer_.Encode(text, options);
-  if (!result.ok()) return result.status();
-  return std::move(result->encoding.ids);
+  ASSIGN_OR_RETURN(EncodeResult result, tokenizer_.Encode(text, options));
+  return std::move(result.encoding.ids);
 }
 
 absl::StatusOr<TextTokens> TokenizerCodec::EncodeFirst(std::string_view text,
@@ -79,18 +79,16 @@ absl::StatusOr<TextTokens> TokenizerCodec::EncodeFirst(std::string_view text,
   TextTokens tokens;
   const std::string_view beginning = CountedBeginning(text);
   if (!bounds.cut && beginning.size() < text.size()) {
-    const absl::StatusOr<EncodeResult> first = tokenizer_.Encode(beginning, options);
-    if (!first.ok()) return first.status();
-    tokens.tokens = std::ssize(first->encoding.ids) + first->tokens_cut;
+    ASSIGN_OR_RETURN(const EncodeResult first, tokenizer_.Encode(beginning, options));
+    tokens.tokens = std::ssize(first.encoding.ids) + first.tokens_cut;
     tokens.counted = false;
     if (tokens.tokens / 2 > bounds.keep) return tokens;
     tokens.counted = true;
   }
-  absl::StatusOr<EncodeResult> result = tokenizer_.Encode(text, options);
-  if (!result.ok()) return result.status();
-  tokens.ids = std::move(result->encoding.ids);
-  tokens.tokens = std::ssize(tokens.ids) + result->tokens_cut;
-  tokens.counted = result->counted;
+  ASSIGN_OR_RETURN(EncodeResult result, tokenizer_.Encode(text, options));
+  tokens.ids = std::move(result.encoding.ids);
+  tokens.tokens = std::ssize(tokens.ids) + result.tokens_cut;
+  tokens.counted = result.counted;
   if (tokens.tokens > bounds.keep) {
     tokens.ids.resize(bounds.cut ? static_cast<size_t>(bounds.keep) : 0);
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 #include "models/text/compose_tokenizer.h"
 #include "models/text/lra_tokenizer.h"
 #include "models/text/tokenizer_class.h"
@@ -70,9 +71,8 @@ absl::StatusOr<SideFiles> ReadSideFiles(const std::string& directory) {
                                                   {"added_tokens.json", &files.added},
                                                   {"config.json", &files.model}};
   for (const auto& [name, into] : wanted) {
-    absl::StatusOr<json> file = ReadOptional(Join(directory, name));
-    if (!file.ok()) return file.status();
-    *into = *std::move(file);
+    ASSIGN_OR_RETURN(json file, ReadOptional(Join(directory, name)));
+    *into = std::move(file);
   }
   return files;
 }
@@ -138,9 +138,8 @@ absl::Status CollectAddedTokens(const SideFiles& files, json& document,
         return absl::InvalidArgumentError(
             absl::StrCat(decoder_where, ": expected an id, found \"", key, "\""));
       }
-      absl::StatusOr<AddedToken> token = ParseToken(value, decoder_where, false);
-      if (!token.ok()) return token.status();
-      by_id[id] = {*std::move(token), decoder_where};
+      ASSIGN_OR_RETURN(AddedToken token, ParseToken(value, decoder_where, false));
+      by_id[id] = {std::move(token), decoder_where};
     }
   }
   JsonReader added(files.added, "added_tokens.json");
@@ -172,18 +171,16 @@ absl::Status CollectRoles(Kind kind, const SideFiles& files, TokenizerSource& so
     const json* value = files.Setting(key);
     if (value == nullptr) continue;
     const bool lstrip = IsRoberta(kind, document) && role == "mask_token";
-    absl::StatusOr<AddedToken> token = ParseToken(*value, key, lstrip);
-    if (!token.ok()) return token.status();
-    source.roles[key] = token->content;
-    AddToken(document, *token);
+    ASSIGN_OR_RETURN(AddedToken token, ParseToken(*value, key, lstrip));
+    source.roles[key] = token.content;
+    AddToken(document, token);
   }
   for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
     const json* values = files.Setting(key);
     if (values == nullptr) continue;
     for (const auto& [name, value] : values->items()) {
-      absl::StatusOr<AddedToken> token = ParseToken(value, key, false);
-      if (!token.ok()) return token.status();
-      AddToken(document, *token);
+      ASSIGN_OR_RETURN(AddedToken token, ParseToken(value, key, false));
+      AddToken(document, token);
     }
   }
   return absl::OkStatus();
@@ -239,33 +236,30 @@ std::string SavedTruncationSide(const json& document) {
 
 absl::StatusOr<json> ComposeBytePair(const std::string& directory, const SideFiles& files,
                                      const std::string& tokenizer_class) {
-  absl::StatusOr<json> vocab = ReadJsonFile(Join(directory, "vocab.json"), kMaxVocabularyFile);
-  if (!vocab.ok()) return vocab.status();
+  ASSIGN_OR_RETURN(json vocab, ReadJsonFile(Join(directory, "vocab.json"), kMaxVocabularyFile));
   absl::StatusOr<std::string> merges = ReadFile(Join(directory, "merges.txt"), kMaxVocabularyFile);
   if (!merges.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("vocab.json needs merges.txt beside it: ", merges.status().message()));
   }
   return ComposeBytePairTokenizer(
-      *std::move(vocab), *merges, tokenizer_class,
+      std::move(vocab), *merges, tokenizer_class,
       {RoleOr(files, "cls_token", "<s>"), RoleOr(files, "sep_token", "</s>")});
 }
 
 absl::StatusOr<json> ComposeWordPiece(const std::string& directory, const SideFiles& files,
                                       const std::string& tokenizer_class) {
-  absl::StatusOr<std::string> vocab = ReadFile(Join(directory, "vocab.txt"), kMaxVocabularyFile);
-  if (!vocab.ok()) return vocab.status();
+  ASSIGN_OR_RETURN(std::string vocab, ReadFile(Join(directory, "vocab.txt"), kMaxVocabularyFile));
   return ComposeWordPieceTokenizer(
-      *vocab, files.config, tokenizer_class,
+      vocab, files.config, tokenizer_class,
       {RoleOr(files, "cls_token", "[CLS]"), RoleOr(files, "sep_token", "[SEP]")},
       RoleOr(files, "unk_token", "[UNK]"));
 }
 
 absl::StatusOr<json> ComposeSentencePiece(const std::string& directory, const char* name,
                                           const SideFiles& files) {
-  absl::StatusOr<std::string> vocab = ReadFile(Join(directory, name), kMaxVocabularyFile);
-  if (!vocab.ok()) return vocab.status();
-  return ComposeUnigramTokenizer(*vocab, name, FindTokenizerClass(files.config, files.model));
+  ASSIGN_OR_RETURN(std::string vocab, ReadFile(Join(directory, name), kMaxVocabularyFile));
+  return ComposeUnigramTokenizer(vocab, name, FindTokenizerClass(files.config, files.model));
 }
 
 std::optional<std::pair<Kind, const char*>> FindMainFile(const std::string& directory) {
@@ -287,9 +281,8 @@ absl::StatusOr<json> ReadDocument(const std::string& directory, Kind kind, const
   const std::string tokenizer_class = config.StringOr("tokenizer_class", "");
   if (!config.status().ok()) return config.status();
   if (tokenizer_class == "LRAWordTokenizer") {
-    absl::StatusOr<json> vocab = ReadJsonFile(Join(directory, "vocab.json"), kMaxVocabularyFile);
-    if (!vocab.ok()) return vocab.status();
-    return ComposeLraWordTokenizer(*std::move(vocab), files.config);
+    ASSIGN_OR_RETURN(json vocab, ReadJsonFile(Join(directory, "vocab.json"), kMaxVocabularyFile));
+    return ComposeLraWordTokenizer(std::move(vocab), files.config);
   }
   switch (kind) {
     case Kind::kBytePair:
@@ -317,25 +310,24 @@ absl::StatusOr<TokenizerSource> ReadTokenizerDirectory(const std::string& direct
   TokenizerSource source;
   source.origin = Join(directory, main_file->second);
 
-  absl::StatusOr<SideFiles> files = ReadSideFiles(directory);
-  if (!files.ok()) return files.status();
-  absl::StatusOr<json> document = ReadDocument(directory, kind, main_file->second, *files);
+  ASSIGN_OR_RETURN(SideFiles files, ReadSideFiles(directory));
+  absl::StatusOr<json> document = ReadDocument(directory, kind, main_file->second, files);
   absl::Status status = document.status();
-  const TokenizerClass tokenizer_class = FindTokenizerClass(files->config, files->model);
+  const TokenizerClass tokenizer_class = FindTokenizerClass(files.config, files.model);
   const TemplateTokens defaults = DefaultTemplateTokens(tokenizer_class.kind);
   const std::string saved_side = status.ok() ? SavedTruncationSide(*document) : "";
   if (status.ok()) status = CheckTokenizerJson(*document, source.origin, source.claims);
   if (status.ok()) {
     AddClassTemplate(
         tokenizer_class.kind,
-        {RoleOr(*files, "cls_token", defaults.cls), RoleOr(*files, "sep_token", defaults.sep)},
+        {RoleOr(files, "cls_token", defaults.cls), RoleOr(files, "sep_token", defaults.sep)},
         *document);
   }
-  if (status.ok()) status = CollectAddedTokens(*files, *document, source.claims);
-  if (status.ok()) status = CollectRoles(kind, *files, source, *document);
+  if (status.ok()) status = CollectAddedTokens(files, *document, source.claims);
+  if (status.ok()) status = CollectRoles(kind, files, source, *document);
   if (status.ok()) AddDefaultRoles(kind, tokenizer_class.kind, source, *document);
-  if (status.ok()) status = ApplyOverrides(files->config, tokenizer_class.kind, *document);
-  if (status.ok()) status = ReadLimits(files->config, saved_side, source);
+  if (status.ok()) status = ApplyOverrides(files.config, tokenizer_class.kind, *document);
+  if (status.ok()) status = ReadLimits(files.config, saved_side, source);
   if (!status.ok()) return status;
   const json& model = (*document)["model"];
   const auto prefix = model.find("continuing_subword_prefix");

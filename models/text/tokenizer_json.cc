@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -61,8 +62,7 @@ absl::Status CheckStage(const json& value, const Stage& stage, const std::string
   }
   for (size_t i = 0; i < parts->size(); ++i) {
     const std::string part = absl::StrCat(where, "[", i, "]");
-    absl::Status status = CheckStage((*parts)[i], stage, part, check_part, claims);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(CheckStage((*parts)[i], stage, part, check_part, claims));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/encoder/pad_positions.h"
+#include "models/status_macros.h"
 #include "models/transformer/heads.h"
 #include "models/transformer/pass.h"
 
@@ -61,7 +62,7 @@ absl::StatusOr<std::unique_ptr<EncoderFamily>> MakeTransformer(
     const std::string& name, const absl::StatusOr<TransformerConfig>& config,
     TransformerLoader load, const ModelDirectory& directory) {
   if (!config.ok()) return config.status();
-  if (absl::Status status = CheckTokenIds(directory, config->vocab); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckTokenIds(directory, config->vocab));
   return std::make_unique<Transformer>(name, *config, load, directory);
 }
 

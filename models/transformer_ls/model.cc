@@ -6,6 +6,7 @@
 
 #include "kernels/base/cpu_features.h"
 #include "models/generation/model/family.h"
+#include "models/status_macros.h"
 #include "models/text/byte_codec.h"
 #include "models/transformer_ls/cache_layout.h"
 #include "models/transformer_ls/pass.h"
@@ -49,10 +50,9 @@ ComputeContext LsLm::Host(Compute compute, const kernels::ParallelFor& pool) con
 }
 
 absl::Status LsLm::Load(std::optional<Compute> compute, DeviceStore* store) {
-  absl::StatusOr<LsLmWeights> weights =
-      LoadLsLmWeights(config_, checkpoint_, origin_, compute, store, max_tokens_);
-  if (!weights.ok()) return weights.status();
-  weights_ = *std::move(weights);
+  ASSIGN_OR_RETURN(LsLmWeights weights,
+                   LoadLsLmWeights(config_, checkpoint_, origin_, compute, store, max_tokens_));
+  weights_ = std::move(weights);
   on_device_ = store != nullptr;
   return absl::OkStatus();
 }
@@ -87,19 +87,17 @@ std::unique_ptr<TokenForward> LsLm::Forward(const TokenFrame& frame, std::vector
 }
 
 absl::StatusOr<GeneratorFamily> MakeTransformerLs(const ModelDirectory& directory) {
-  const absl::StatusOr<LsLmConfig> config =
-      ParseLsLmConfig(directory.config, directory.common, directory.config_path);
-  if (!config.ok()) return config.status();
+  ASSIGN_OR_RETURN(const LsLmConfig config,
+                   ParseLsLmConfig(directory.config, directory.common, directory.config_path));
   const auto tokenizer = directory.config.find("tokenizer");
   const bool described = tokenizer != directory.config.end() && !tokenizer->is_null();
-  auto codec = ByteCodec::Create(described ? &*tokenizer : nullptr, directory.path, config->vocab,
-                                 directory.config_path);
-  if (!codec.ok()) return codec.status();
+  ASSIGN_OR_RETURN(auto codec, ByteCodec::Create(described ? &*tokenizer : nullptr, directory.path,
+                                                 config.vocab, directory.config_path));
   GeneratorFamily family(directory);
   family.max_tokens = directory.serving.max_tokens.value_or(kMaxTokens);
   family.model =
-      std::make_unique<LsLm>(*config, directory.checkpoint, directory.path, family.max_tokens);
-  family.text = {*std::move(codec), nullptr};
+      std::make_unique<LsLm>(config, directory.checkpoint, directory.path, family.max_tokens);
+  family.text = {std::move(codec), nullptr};
   return family;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/span/span_call.h"
 #include "models/parallel.h"
+#include "models/status_macros.h"
 #include "models/transformer_ls/positions.h"
 #include "models/transformer_ls/zero_blocks.h"
 
@@ -199,7 +200,7 @@ void Loader::Layer(int index) {
 absl::StatusOr<LsLmWeights> Loader::Load() {
   Embeddings();
   for (int i = 0; i < config_.layers && load_.ok(); ++i) Layer(i);
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(load_.Finish());
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);

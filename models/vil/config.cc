@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -53,13 +54,12 @@ absl::StatusOr<std::vector<ArchStage>> ParseArchString(std::string_view text) {
   }
   std::vector<ArchStage> stages;
   for (const std::string& part : parts) {
-    absl::StatusOr<ArchStage> stage = ParseStage(part);
-    if (!stage.ok()) return stage.status();
+    ASSIGN_OR_RETURN(ArchStage stage, ParseStage(part));
     const int number = static_cast<int>(stages.size()) + 1;
-    if (ArchValue(*stage, 'l', 1) != number) {
+    if (ArchValue(stage, 'l', 1) != number) {
       return Wrong(part, absl::StrCat("must have l", number, " as stage ", number));
     }
-    stages.push_back(*std::move(stage));
+    stages.push_back(std::move(stage));
   }
   return stages;
 }
@@ -113,7 +113,7 @@ absl::StatusOr<VilStage> ReadStage(const ArchStage& arch, size_t index, VilAtten
   stage.absolute = ArchValue(arch, 'a', 1) != 0;
   stage.attention = attention;
   if (long_short) {
-    if (absl::Status status = CheckLongShort(index, stage); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckLongShort(index, stage));
   }
   if (stage.width % stage.heads != 0) {
     return Refuse(index, absl::StrCat("d", stage.width, " is not a multiple of h", stage.heads));
@@ -140,12 +140,11 @@ absl::Status ReadStages(const std::vector<ArchStage>& arch, VilAttention efficie
                         VilConfig& config) {
   for (size_t i = 0; i < arch.size(); ++i) {
     if (ArchValue(arch[i], 's', 1) == 0) efficient = VilAttention::kFull;
-    absl::StatusOr<VilStage> stage = ReadStage(arch[i], i, efficient);
-    if (!stage.ok()) return stage.status();
-    if (config.only_global && stage->attention == VilAttention::kChunks && stage->globals == 0) {
+    ASSIGN_OR_RETURN(VilStage stage, ReadStage(arch[i], i, efficient));
+    if (config.only_global && stage.attention == VilAttention::kChunks && stage.globals == 0) {
       return Refuse(i, "only_global needs global tokens");
     }
-    config.stages.push_back(*stage);
+    config.stages.push_back(stage);
   }
   return absl::OkStatus();
 }
@@ -195,14 +194,12 @@ std::string ReadShared(JsonReader& reader, const CommonConfig& common, VilConfig
 // The stages of `arch`, with the maps of config.image.
 absl::Status FillStages(const std::string& arch, VilAttention efficient, double mlp_ratio,
                         VilConfig& config) {
-  const absl::StatusOr<std::vector<ArchStage>> stages = ParseArchString(arch);
-  if (!stages.ok()) return stages.status();
-  if (absl::Status status = ReadStages(*stages, efficient, config); !status.ok()) return status;
+  ASSIGN_OR_RETURN(const std::vector<ArchStage> stages, ParseArchString(arch));
+  RETURN_IF_ERROR(ReadStages(stages, efficient, config));
   if (config.backbone) RoundUpImage(config);
-  const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config, config.image);
-  if (!maps.ok()) return maps.status();
-  for (size_t i = 0; i < maps->size(); ++i) {
-    config.stages[i].map = (*maps)[i];
+  ASSIGN_OR_RETURN(const std::vector<ImageSize> maps, VilMaps(config, config.image));
+  for (size_t i = 0; i < maps.size(); ++i) {
+    config.stages[i].map = maps[i];
     config.stages[i].hidden = static_cast<int>(config.stages[i].width * mlp_ratio);
   }
   return absl::OkStatus();

@@ -5,15 +5,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/vision/performer_api.h"
+#include "models/status_macros.h"
 #include "models/vision/backbone.h"
 
 namespace longview::models {
 
 absl::Status VilForward::CheckSize(const VilConfig& config, ImageSize size) {
-  const absl::StatusOr<std::vector<ImageSize>> maps = VilMaps(config, size);
-  if (!maps.ok()) return maps.status();
-  for (size_t s = 0; s < maps->size(); ++s) {
-    if (config.Fits(s, (*maps)[s])) continue;
+  ASSIGN_OR_RETURN(const std::vector<ImageSize> maps, VilMaps(config, size));
+  for (size_t s = 0; s < maps.size(); ++s) {
+    if (config.Fits(s, maps[s])) continue;
     const char* hint = config.backbone || config.any_size
                            ? ""
                            : "; \"any_size\": true in config.json interpolates them";

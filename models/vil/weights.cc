@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/vil/stored_bias.h"
 
 namespace longview::models {
@@ -275,10 +276,9 @@ absl::Status Loader::FindPrefix() {
     return absl::OkStatus();
   }
   constexpr std::array<std::string_view, 2> kPrefixes = {"", "module."};
-  const absl::StatusOr<std::string> prefix =
-      load_.source().FindPrefix(kPrefixes, "layer1.0.proj.weight");
-  if (!prefix.ok()) return prefix.status();
-  prefix_ = *prefix;
+  ASSIGN_OR_RETURN(const std::string prefix,
+                   load_.source().FindPrefix(kPrefixes, "layer1.0.proj.weight"));
+  prefix_ = prefix;
   return absl::OkStatus();
 }
 
@@ -297,7 +297,7 @@ void Loader::Head() {
 }
 
 absl::StatusOr<VilWeights> Loader::Load() {
-  if (absl::Status status = FindPrefix(); !status.ok()) return status;
+  RETURN_IF_ERROR(FindPrefix());
   load_.source().Ignore(prefix_ + "calls_since_last_redraw");
   for (size_t s = 0; s < config_.stages.size() && load_.ok(); ++s) {
     VilStageWeights stage;
@@ -313,7 +313,7 @@ absl::StatusOr<VilWeights> Loader::Load() {
   weights_.zeros =
       place_.Typed("zeros", std::vector<float>(static_cast<size_t>(widest)), 1, widest);
   Head();
-  if (absl::Status status = load_.Finish(); !status.ok()) return status;
+  RETURN_IF_ERROR(load_.Finish());
   weights_.parameters = load_.parameters();
   weights_.memory_bytes = load_.memory_bytes();
   return std::move(weights_);

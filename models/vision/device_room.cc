@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "models/device/device_admission.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -38,8 +39,7 @@ absl::StatusOr<DeviceRunBytes> RoomForPictures(const std::string& origin, const 
       {absl::StrCat("one picture of ", needs.typical.height, " x ", needs.typical.width),
        static_cast<double>(one->device())}};
   const int64_t free_bytes = device.FreeBytes();
-  const absl::Status fits = FitsDevice(origin, device.name(), claims, free_bytes);
-  if (!fits.ok()) return fits;
+  RETURN_IF_ERROR(FitsDevice(origin, device.name(), claims, free_bytes));
   const double half = (static_cast<double>(free_bytes) - claims[0].bytes - kDeviceLibraryBytes) / 2;
   const double pictures = std::min(half, kPictureBytes) / claims[1].bytes;
   DeviceRunBytes room =

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/status_macros.h"
+
 namespace longview::models {
 
 absl::StatusOr<PlacedVision> BuildPlaced(std::unique_ptr<Device> device,
@@ -9,25 +11,21 @@ absl::StatusOr<PlacedVision> BuildPlaced(std::unique_ptr<Device> device,
                                          const LoadOptions& options, const VisionBuilder& builder,
                                          const BackbonePlace* place,
                                          std::vector<std::string> notes) {
-  const absl::StatusOr<DeviceObstacle> obstacle = builder.obstacle(directory, place);
-  if (!obstacle.ok()) return obstacle.status();
-  absl::StatusOr<Placement> placed =
-      PlaceModel(std::move(device), *obstacle, directory, options, std::move(notes));
-  if (!placed.ok()) return placed.status();
+  ASSIGN_OR_RETURN(const DeviceObstacle obstacle, builder.obstacle(directory, place));
+  ASSIGN_OR_RETURN(Placement placed,
+                   PlaceModel(std::move(device), obstacle, directory, options, std::move(notes)));
   absl::StatusOr<std::unique_ptr<VisionFamily>> family = absl::InternalError("not built");
-  const absl::Status built = LoadInTurn(placed->name, placed->device.get(), [&] {
-    family = builder.build(directory, place, placed->compute, std::move(placed->device), options);
+  RETURN_IF_ERROR(LoadInTurn(placed.name, placed.device.get(), [&] {
+    family = builder.build(directory, place, placed.compute, std::move(placed.device), options);
     return family.status();
-  });
-  if (!built.ok()) return built;
-  return PlacedVision{*std::move(family), placed->name, std::move(placed->notes)};
+  }));
+  return PlacedVision{*std::move(family), placed.name, std::move(placed.notes)};
 }
 
 absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory,
                                          const VisionBuilder& builder) {
-  const absl::StatusOr<BuiltFacts> found = builder.describe(directory, nullptr);
-  if (!found.ok()) return found.status();
-  return VisionInfo(directory, found->facts, found->parameters);
+  ASSIGN_OR_RETURN(const BuiltFacts found, builder.describe(directory, nullptr));
+  return VisionInfo(directory, found.facts, found.parameters);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadVisionAt(std::unique_ptr<Device> device,
@@ -36,10 +34,9 @@ absl::StatusOr<std::unique_ptr<Model>> LoadVisionAt(std::unique_ptr<Device> devi
                                                     const VisionBuilder& builder,
                                                     std::vector<std::string> notes) {
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
-  absl::StatusOr<PlacedVision> placed =
-      BuildPlaced(std::move(device), *kept, options, builder, nullptr, std::move(notes));
-  if (!placed.ok()) return placed.status();
-  return MakeVisionModel(std::move(kept), options, *std::move(placed));
+  ASSIGN_OR_RETURN(PlacedVision placed, BuildPlaced(std::move(device), *kept, options, builder,
+                                                    nullptr, std::move(notes)));
+  return MakeVisionModel(std::move(kept), options, std::move(placed));
 }
 
 }  // namespace longview::models

@@ -8,6 +8,7 @@
 #include "models/cost/best_rates.h"
 #include "models/cost/stopwatch.h"
 #include "models/pauses.h"
+#include "models/status_macros.h"
 #include "models/vision/prepare.h"
 #include "models/vision/run.h"
 
@@ -18,9 +19,8 @@ absl::StatusOr<std::optional<ImagePipeline>> ReadPipeline(const ModelDirectory& 
   const absl::StatusOr<nlohmann::json> config = ReadJsonFile(path);
   if (absl::IsNotFound(config.status())) return std::nullopt;
   if (!config.ok()) return config.status();
-  absl::StatusOr<ImagePipeline> pipeline = ReadImagePipeline(*config, path);
-  if (!pipeline.ok()) return pipeline.status();
-  return *std::move(pipeline);
+  ASSIGN_OR_RETURN(ImagePipeline pipeline, ReadImagePipeline(*config, path));
+  return pipeline;
 }
 
 namespace {
@@ -58,10 +58,9 @@ class VisionModel final : public Model {
   const ModelInfo& info() const override { return info_; }
 
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override {
-    absl::StatusOr<std::unique_ptr<ImageItem>> item = PrepareImageItem(front_, request);
-    if (!item.ok()) return item.status();
-    (*item)->SetCost(CostOf((*item)->pixels.size));
-    return std::unique_ptr<Item>(*std::move(item));
+    ASSIGN_OR_RETURN(std::unique_ptr<ImageItem> item, PrepareImageItem(front_, request));
+    item->SetCost(CostOf(item->pixels.size));
+    return std::unique_ptr<Item>(std::move(item));
   }
 
   absl::StatusOr<Cost> EstimateTokens(int) const override {
@@ -107,7 +106,7 @@ absl::Status VisionModel::WarmUp() {
     const double start = ComputeClock();
     VisionRun run(*family_, items, scratch_, nullptr, times);
     RunToEnd(run);
-    if (absl::Status status = run.Take(0).status(); !status.ok()) return status;
+    RETURN_IF_ERROR(run.Take(0).status());
     return ComputeClock() - start;
   };
   const absl::StatusOr<EncoderRates> rates =
@@ -120,8 +119,7 @@ absl::Status VisionModel::WarmUp() {
 
 absl::StatusOr<ModelInfo> VisionInfo(const ModelDirectory& directory, const VisionFacts& facts,
                                      double parameters) {
-  const auto pipeline = ReadPipeline(directory);
-  if (!pipeline.ok()) return pipeline.status();
+  ASSIGN_OR_RETURN(const auto pipeline, ReadPipeline(directory));
   ModelInfo info;
   info.family = facts.family;
   info.architecture = facts.architecture;
@@ -133,22 +131,20 @@ absl::StatusOr<ModelInfo> VisionInfo(const ModelDirectory& directory, const Visi
   info.embedding_width = facts.width;
   info.device = "cpu";
   info.parameters = parameters;
-  AddTensors(facts, pipeline->has_value(), info);
+  AddTensors(facts, pipeline.has_value(), info);
   return info;
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDirectory> directory,
                                                        const LoadOptions& options,
                                                        PlacedVision placed) {
-  auto pipeline = ReadPipeline(*directory);
-  if (!pipeline.ok()) return pipeline.status();
-  absl::StatusOr<ModelInfo> info =
-      VisionInfo(*directory, placed.family->facts(), placed.family->parameters());
-  if (!info.ok()) return info.status();
-  info->device = std::move(placed.device);
-  info->notes = std::move(placed.notes);
+  ASSIGN_OR_RETURN(auto pipeline, ReadPipeline(*directory));
+  ASSIGN_OR_RETURN(ModelInfo info,
+                   VisionInfo(*directory, placed.family->facts(), placed.family->parameters()));
+  info.device = std::move(placed.device);
+  info.notes = std::move(placed.notes);
   return std::make_unique<VisionModel>(std::move(directory), std::move(placed.family),
-                                       *std::move(info), *std::move(pipeline),
+                                       std::move(info), std::move(pipeline),
                                        options.max_image_pixels);
 }
 

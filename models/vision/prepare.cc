@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "models/image/pipeline.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -35,7 +36,7 @@ absl::Status FillPixels(const VisionFrontEnd& front, const Request& request, Ima
   if (request.pixel_values) {
     const PixelInput& pixels = *request.pixel_values;
     if (IsOutline(request)) return FillOutline(front, pixels, item);
-    if (absl::Status status = CheckPixelValues(pixels); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckPixelValues(pixels));
     item.given = {pixels.height, pixels.width};
     item.pixels = {item.given, pixels.values};
     return absl::OkStatus();
@@ -46,10 +47,9 @@ absl::Status FillPixels(const VisionFrontEnd& front, const Request& request, Ima
   }
   const ImageBytes bytes(reinterpret_cast<const uint8_t*>(request.image->data()),
                          request.image->size());
-  absl::StatusOr<PreparedImage> prepared = front.pipeline->Run(bytes, front.limits);
-  if (!prepared.ok()) return prepared.status();
-  item.pixels = std::move(prepared->pixels);
-  item.given = prepared->given;
+  ASSIGN_OR_RETURN(PreparedImage prepared, front.pipeline->Run(bytes, front.limits));
+  item.pixels = std::move(prepared.pixels);
+  item.given = prepared.given;
   return absl::OkStatus();
 }
 
@@ -130,17 +130,16 @@ void AddFeatureMaps(const VisionFacts& facts, bool by_default, ModelInfo& info) 
 absl::StatusOr<std::unique_ptr<ImageItem>> PrepareImageItem(const VisionFrontEnd& front,
                                                             const Request& request) {
   const VisionFacts& facts = front.family->facts();
-  if (absl::Status status = CheckTask(facts, request.task); !status.ok()) return status;
-  if (absl::Status status = CheckImageRequest(request); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckTask(facts, request.task));
+  RETURN_IF_ERROR(CheckImageRequest(request));
   auto item = std::make_unique<ImageItem>();
   item->task = request.task;
   item->typed = request.typed;
   item->top_k = request.top_k;
   item->tensors = request.tensors;
-  if (absl::Status status = FillTensors(facts, request, *item); !status.ok()) return status;
-  if (absl::Status status = FillPixels(front, request, *item); !status.ok()) return status;
-  absl::Status fits = CheckFamilySize(PixelField(request), *front.family, item->pixels.size);
-  if (!fits.ok()) return fits;
+  RETURN_IF_ERROR(FillTensors(facts, request, *item));
+  RETURN_IF_ERROR(FillPixels(front, request, *item));
+  RETURN_IF_ERROR(CheckFamilySize(PixelField(request), *front.family, item->pixels.size));
   ItemUsage usage;
   usage.width = item->given.width;
   usage.height = item->given.height;

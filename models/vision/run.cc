@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "models/status_macros.h"
 #include "models/text/scores.h"
 #include "models/torch_guard.h"
 #include "models/vision/prepare.h"
@@ -95,8 +96,7 @@ absl::StatusOr<Answer> VisionRun::Take(int i) {
   if (!status_.ok()) return status_;
   if (dropped_[i] || !finished_) return absl::CancelledError("the item was dropped");
   Answer answer;
-  absl::Status status = GuardTorch(family_.facts().family, [&] { answer = MakeAnswer(i); });
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(GuardTorch(family_.facts().family, [&] { answer = MakeAnswer(i); }));
   return answer;
 }
 

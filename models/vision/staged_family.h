@@ -27,6 +27,7 @@
 #include "models/device/placement.h"
 #include "models/ops/weight_placer.h"
 #include "models/parallel.h"
+#include "models/status_macros.h"
 #include "models/vision/backbone.h"
 #include "models/vision/device_room.h"
 #include "models/vision/pass_batch.h"
@@ -60,9 +61,8 @@ class StagedFamily final : public VisionFamily {
                                              const BackbonePlace* place);
   static absl::StatusOr<DeviceObstacle> Obstacle(const ModelDirectory& directory,
                                                  const BackbonePlace* place) {
-    const absl::StatusOr<Config> config = Read(directory, place);
-    if (!config.ok()) return config.status();
-    return Forward::ObstacleOf(*config);
+    ASSIGN_OR_RETURN(const Config config, Read(directory, place));
+    return Forward::ObstacleOf(config);
   }
   static absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
                                                              const BackbonePlace* place,
@@ -164,12 +164,10 @@ class StagedFamily final : public VisionFamily {
 template <class Forward>
 absl::StatusOr<BuiltFacts> StagedFamily<Forward>::Describe(const ModelDirectory& directory,
                                                            const BackbonePlace* place) {
-  const absl::StatusOr<Config> config = Read(directory, place);
-  if (!config.ok()) return config.status();
-  const absl::StatusOr<Weights> weights =
-      Forward::Load(*config, place, directory.checkpoint, directory.path, std::nullopt, nullptr);
-  if (!weights.ok()) return weights.status();
-  return BuiltFacts{StagedFacts(*config), weights->parameters};
+  ASSIGN_OR_RETURN(const Config config, Read(directory, place));
+  ASSIGN_OR_RETURN(const Weights weights, Forward::Load(config, place, directory.checkpoint,
+                                                        directory.path, std::nullopt, nullptr));
+  return BuiltFacts{StagedFacts(config), weights.parameters};
 }
 
 template <class Forward>
@@ -189,35 +187,31 @@ absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
     const ModelDirectory& directory, const BackbonePlace* place, Compute compute,
     std::unique_ptr<Device> device, const LoadOptions& options) {
   const auto plan_bytes = static_cast<size_t>(options.image_plan_bytes);
-  absl::StatusOr<Config> config = Read(directory, place);
-  if (!config.ok()) return config.status();
+  ASSIGN_OR_RETURN(Config config, Read(directory, place));
   if (device == nullptr) {
-    absl::StatusOr<Weights> weights =
-        Forward::Load(*config, place, directory.checkpoint, directory.path, compute, nullptr);
-    if (!weights.ok()) return weights.status();
-    return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), compute, nullptr,
+    ASSIGN_OR_RETURN(Weights weights, Forward::Load(config, place, directory.checkpoint,
+                                                    directory.path, compute, nullptr));
+    return std::make_unique<StagedFamily>(std::move(config), std::move(weights), compute, nullptr,
                                           plan_bytes);
   }
   DeviceStore store(compute);
   const auto load = [&](std::optional<Compute> type) {
-    return Forward::Load(*config, place, directory.checkpoint, directory.path, type, &store);
+    return Forward::Load(config, place, directory.checkpoint, directory.path, type, &store);
   };
-  const absl::StatusOr<Weights> sizes = load(std::nullopt);
-  if (!sizes.ok()) return sizes.status();
+  ASSIGN_OR_RETURN(const Weights sizes, load(std::nullopt));
   const size_t weight_bytes = store.bytes();
   const auto of = [&](ImageSize size) -> std::optional<DeviceRunBytes> {
-    if (!Forward::CheckSize(*config, size).ok()) return std::nullopt;
-    return DeviceBytes(*config, *sizes, compute, size);
+    if (!Forward::CheckSize(config, size).ok()) return std::nullopt;
+    return DeviceBytes(config, sizes, compute, size);
   };
-  const absl::StatusOr<DeviceRunBytes> room = RoomForPictures(
-      directory.path, *device, {weight_bytes, config->image, options.max_image_pixels, of});
-  if (!room.ok()) return room.status();
+  ASSIGN_OR_RETURN(const DeviceRunBytes room,
+                   RoomForPictures(directory.path, *device,
+                                   {weight_bytes, config.image, options.max_image_pixels, of}));
   store.Allocate(*device);
-  absl::StatusOr<Weights> weights = load(Compute::kFp32);
-  if (!weights.ok()) return weights.status();
+  ASSIGN_OR_RETURN(Weights weights, load(Compute::kFp32));
   auto placement = std::make_unique<Placement>(
-      DevicePlacement{std::move(device), compute, weight_bytes, *room}, store.TakeBlock());
-  return std::make_unique<StagedFamily>(*std::move(config), *std::move(weights), Compute::kFp32,
+      DevicePlacement{std::move(device), compute, weight_bytes, room}, store.TakeBlock());
+  return std::make_unique<StagedFamily>(std::move(config), std::move(weights), Compute::kFp32,
                                         std::move(placement), plan_bytes);
 }
 

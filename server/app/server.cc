@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "models/status_macros.h"
 #include "server/api/api.h"
 #include "server/app/memory_keeper.h"
 #include "server/config/build_info.h"
@@ -150,9 +151,10 @@ class Server::Impl {
   }
 
   absl::Status Start(absl::AnyInvocable<void(absl::Status)> started) {
-    if (absl::Status found = store_.Discover(); !found.ok()) return found;
+    RETURN_IF_ERROR(store_.Discover());
     if (config_.grpc_port >= 0) {
-      const absl::StatusOr<int> port =
+      ASSIGN_OR_RETURN(
+          const int port,
           grpc_.Start({.host = config_.host,
                        .port = config_.grpc_port,
                        .max_message_bytes = config_.max_message_bytes,
@@ -161,19 +163,16 @@ class Server::Impl {
                        .connections = connection_limits_,
                        .bytes = &bytes_,
                        .proxy_protocol = config_.proxy_protocol,
-                       .ends = connection_log_.For("grpc")});
-      if (!port.ok()) return port.status();
-      ports_.grpc = *port;
+                       .ends = connection_log_.For("grpc")}));
+      ports_.grpc = port;
     }
     if (config_.http_port >= 0) {
-      const absl::StatusOr<int> port = http_.Start();
-      if (!port.ok()) return port.status();
-      ports_.http = *port;
+      ASSIGN_OR_RETURN(const int port, http_.Start());
+      ports_.http = port;
     }
     if (config_.admin_port >= 0) {
-      const absl::StatusOr<int> port = admin_.Start();
-      if (!port.ok()) return port.status();
-      ports_.admin = *port;
+      ASSIGN_OR_RETURN(const int port, admin_.Start());
+      ports_.admin = port;
     }
     store_.LoadAll(std::move(started));
     return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "models/status_macros.h"
 #include "server/config/build_info.h"
 #include "server/config/byte_size.h"
 #include "server/config/flag_sources.h"
@@ -325,7 +326,7 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   std::vector<std::string> positional;
   config.config_file = FindConfigFile(argc, argv, environment);
   if (!config.config_file.empty()) {
-    if (absl::Status applied = ApplyFile(config.config_file); !applied.ok()) return applied;
+    RETURN_IF_ERROR(ApplyFile(config.config_file));
   }
   if (auto applied = ApplyEnvironment(environment, config.warnings); !applied.ok()) return applied;
   if (auto applied = ApplyArguments(argc, argv, positional); !applied.ok()) return applied;
@@ -341,11 +342,10 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
 }
 
 absl::StatusOr<std::optional<LogLevel>> ReadLogLevel(const std::string& config_file) {
-  const absl::StatusOr<std::optional<std::string>> text = ReadFileKey(config_file, "log_level");
-  if (!text.ok()) return text.status();
-  if (!text->has_value()) return std::nullopt;
-  const std::optional<LogLevel> level = ParseLogLevel(**text);
-  if (!level) return Bad("log_level", **text, "debug, info, warning or error");
+  ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadFileKey(config_file, "log_level"));
+  if (!text.has_value()) return std::nullopt;
+  const std::optional<LogLevel> level = ParseLogLevel(*text);
+  if (!level) return Bad("log_level", *text, "debug, info, warning or error");
   return level;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "models/status_macros.h"
 #include "server/nearest_name.h"
 
 namespace longview::server {
@@ -149,10 +150,9 @@ const std::vector<std::string_view>& FlagNames() {
 }
 
 absl::Status ApplyFile(const std::string& path) {
-  const absl::StatusOr<nlohmann::json> json = ReadObject(path);
-  if (!json.ok()) return json.status();
+  ASSIGN_OR_RETURN(const nlohmann::json json, ReadObject(path));
   const std::string source = SourceOf(path);
-  for (const auto& [name, value] : json->items()) {
+  for (const auto& [name, value] : json.items()) {
     absl::CommandLineFlag* const flag = name == "config" ? nullptr : FindFlag(name);
     if (flag == nullptr) {
       return absl::InvalidArgumentError(
@@ -163,17 +163,16 @@ absl::Status ApplyFile(const std::string& path) {
       return absl::InvalidArgumentError(
           absl::StrCat(source, ": '", name, "' ", text.status().message()));
     }
-    if (absl::Status set = SetFlag(*flag, source, *text); !set.ok()) return set;
+    RETURN_IF_ERROR(SetFlag(*flag, source, *text));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<std::string>> ReadFileKey(const std::string& path,
                                                        std::string_view name) {
-  const absl::StatusOr<nlohmann::json> json = ReadObject(path);
-  if (!json.ok()) return json.status();
-  const auto found = json->find(std::string(name));
-  if (found == json->end()) return std::nullopt;
+  ASSIGN_OR_RETURN(const nlohmann::json json, ReadObject(path));
+  const auto found = json.find(std::string(name));
+  if (found == json.end()) return std::nullopt;
   return JsonToText(*found);
 }
 
@@ -193,10 +192,7 @@ absl::Status ApplyEnvironment(char** environment, std::vector<std::string>& warn
       absl::StrAppend(&ignored, ignored.empty() ? "" : ", ", variable);
       continue;
     }
-    if (absl::Status set = SetFlag(*flag, absl::StrCat("environment ", variable), value);
-        !set.ok()) {
-      return set;
-    }
+    RETURN_IF_ERROR(SetFlag(*flag, absl::StrCat("environment ", variable), value));
   }
   if (!ignored.empty()) {
     warnings.push_back(absl::StrCat("environment variables that are no flags: ", ignored));
@@ -236,7 +232,7 @@ absl::Status ApplyArguments(int argc, char** argv, std::vector<std::string>& pos
       }
       value = argv[++i];
     }
-    if (absl::Status set = SetFlag(*flag, "flag", *value); !set.ok()) return set;
+    RETURN_IF_ERROR(SetFlag(*flag, "flag", *value));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "models/status_macros.h"
 #include "models/stop_scope.h"
 #include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
@@ -138,9 +139,8 @@ absl::Status Engine::Prepare(EngineCall& call) {
   absl::Status status = Guarded([&]() -> absl::Status {
     const models::Model& model = InstanceOf(*call.model, call.lane);
     const models::StopScope scope(&call.unwanted);
-    absl::StatusOr<std::unique_ptr<models::Item>> item = model.Prepare(call.request);
-    if (!item.ok()) return item.status();
-    call.item = *std::move(item);
+    ASSIGN_OR_RETURN(std::unique_ptr<models::Item> item, model.Prepare(call.request));
+    call.item = std::move(item);
     const models::Document* document = call.request.document.get();
     const int known = document == nullptr ? 0 : document->tokens();
     call.new_tokens = std::max(0, call.item->usage().input_tokens - known);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "models/status_macros.h"
 #include "server/engine/refusals.h"
 #include "server/errors.h"
 #include "server/scheduler/thread_loop.h"
@@ -235,19 +236,17 @@ void Documents::PieceRead(const std::string& handle, absl::StatusOr<Completed> r
 
 absl::StatusOr<DocumentUse> Documents::Use(std::string_view handle, std::string_view client) {
   std::lock_guard lock(mutex_);
-  const absl::StatusOr<Entry*> entry = Find(handle, client);
-  if (!entry.ok()) return entry.status();
-  if ((*entry)->busy) return NoDocument(handle, ": it is still being read");
-  Renew(**entry);
-  return DocumentUse{(*entry)->open.model, (*entry)->document};
+  ASSIGN_OR_RETURN(auto* entry, Find(handle, client));
+  if (entry->busy) return NoDocument(handle, ": it is still being read");
+  Renew(*entry);
+  return DocumentUse{entry->open.model, entry->document};
 }
 
 absl::StatusOr<OpenDocument> Documents::Close(std::string_view handle, std::string_view client) {
   std::unique_ptr<Entry> entry;
   {
     std::lock_guard lock(mutex_);
-    const absl::StatusOr<Entry*> found = Find(handle, client);
-    if (!found.ok()) return found.status();
+    RETURN_IF_ERROR(Find(handle, client).status());
     entry = Take(std::string(handle));
   }
   OpenDocument open = entry->open;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/scheduler/thread_loop.h"
 #include "server/status_map_grpc.h"
@@ -164,9 +165,8 @@ absl::StatusOr<HealthCheckResponse> HealthService::Check(const std::string& name
 absl::StatusOr<HealthListResponse> HealthService::List() const {
   std::vector<std::string> names = {"", "readiness", "liveness"};
   names.insert(names.end(), services_.begin(), services_.end());
-  const auto models = api_.ListModels();
-  if (!models.ok()) return models.status();
-  for (const auto& model : models->models()) names.push_back(model.name());
+  ASSIGN_OR_RETURN(const auto models, api_.ListModels());
+  for (const auto& model : models.models()) names.push_back(model.name());
   HealthListResponse response;
   for (const std::string& name : names) {
     // A model may have gone meanwhile.

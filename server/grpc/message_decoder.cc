@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/grpc/parse_cost.h"
 
 namespace longview::server {
@@ -49,7 +50,7 @@ class Inflater {
       stream_.next_in = static_cast<Bytef*>(const_cast<void*>(data));
       stream_.avail_in = static_cast<uInt>(size);
       do {
-        if (absl::Status grown = grow(total + kChunk); !grown.ok()) return grown;
+        RETURN_IF_ERROR(grow(total + kChunk));
         grpc::Slice chunk(kChunk);
         stream_.next_out = const_cast<Bytef*>(chunk.begin());
         stream_.avail_out = kChunk;
@@ -81,7 +82,7 @@ absl::Status MessageDecoder::Decode(grpc::ByteBuffer& bytes, uint64_t others,
                                     ByteBudget::Reservation& held) const {
   size_t wire = bytes.Length();
   if (IsCompressed(bytes)) {
-    if (absl::Status fits = held.Resize(others + wire); !fits.ok()) return fits;
+    RETURN_IF_ERROR(held.Resize(others + wire));
     absl::StatusOr<grpc::ByteBuffer> inflated = Inflate(
         bytes, max_message_bytes_, [&](size_t size) { return held.Resize(others + wire + size); });
     if (absl::IsOutOfRange(inflated.status())) {
@@ -95,7 +96,7 @@ absl::Status MessageDecoder::Decode(grpc::ByteBuffer& bytes, uint64_t others,
   grpc::ProtoBufferReader counted(&bytes);
   const uint64_t parsed =
       EstimateParsedBytes(*message.GetDescriptor(), counted, 4 * static_cast<uint64_t>(UINT32_MAX));
-  if (absl::Status fits = held.Resize(others + wire + parsed); !fits.ok()) return fits;
+  RETURN_IF_ERROR(held.Resize(others + wire + parsed));
   grpc::ProtoBufferReader reader(&bytes);
   const bool read = message.ParseFromZeroCopyStream(&reader);
   bytes.Clear();
@@ -113,7 +114,7 @@ absl::StatusOr<grpc::ByteBuffer> Inflate(grpc::ByteBuffer& message, size_t limit
                                          absl::FunctionRef<absl::Status(size_t bytes)> grow) {
   std::vector<grpc::Slice> slices;
   grpc::ProtoBufferReader in(&message);
-  if (absl::Status done = Inflater().Run(in, limit, grow, slices); !done.ok()) return done;
+  RETURN_IF_ERROR(Inflater().Run(in, limit, grow, slices));
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "models/status_macros.h"
 #include "server/api/api.h"
 
 namespace longview::server {
@@ -12,8 +13,7 @@ namespace longview::server {
 template <typename Response>
 absl::StatusOr<Response> Recorded(Api& api, const CallInfo& info, const std::string& model,
                                   absl::StatusOr<Response> result) {
-  const absl::Status status = api.Record(info, model, "", result.status());
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(api.Record(info, model, "", result.status()));
   return result;
 }
 

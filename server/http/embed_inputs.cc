@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/api/calls/copies.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
@@ -16,7 +17,7 @@ using nlohmann::json;
 
 absl::Status ReadEmbedIds(const json& ids, const std::string& field, EmbedRequest& out) {
   std::vector<int32_t> values;
-  if (absl::Status status = AppendNumbers(ids, field, &values); !status.ok()) return status;
+  RETURN_IF_ERROR(AppendNumbers(ids, field, &values));
   if (values.empty()) return FieldError(field, "has no tokens");
   out.mutable_token_ids()->Add(values.begin(), values.end());
   return absl::OkStatus();
@@ -30,11 +31,10 @@ bool IsTextObject(const json& value) {
 }  // namespace
 
 absl::Status ReadEmbedText(json& value, const std::string& field, EmbedRequest& out) {
-  absl::StatusOr<std::string> text = IsTextObject(value)
+  ASSIGN_OR_RETURN(std::string text, IsTextObject(value)
                                          ? TakeString(value["text"], absl::StrCat(field, ".text"))
-                                         : TakeString(value, field);
-  if (!text.ok()) return text.status();
-  out.set_text(*std::move(text));
+                                         : TakeString(value, field));
+  out.set_text(std::move(text));
   return absl::OkStatus();
 }
 
@@ -42,7 +42,7 @@ absl::StatusOr<std::vector<EmbedRequest>> ReadLoneEmbedText(json& value, const s
                                                             const Like<EmbedRequest>& like) {
   absl::StatusOr<std::vector<EmbedRequest>> one = like.Copies(1);
   if (!one.ok()) return one;
-  if (absl::Status s = ReadEmbedText(value, field, one->front()); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadEmbedText(value, field, one->front()));
   return one;
 }
 
@@ -63,15 +63,14 @@ absl::StatusOr<std::vector<EmbedRequest>> ReadEmbedInputs(json& inputs, const st
   absl::StatusOr<std::vector<EmbedRequest>> out = like.Copies(one ? 1 : inputs.size());
   if (!out.ok()) return out;
   if (one) {
-    if (absl::Status s = ReadEmbedIds(inputs, field, out->front()); !s.ok()) return s;
+    RETURN_IF_ERROR(ReadEmbedIds(inputs, field, out->front()));
     return out;
   }
   const bool ids = IsArray(inputs.front());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string element = absl::StrCat(field, "[", i, "]");
-    absl::Status status = ids ? ReadEmbedIds(inputs[i], element, (*out)[i])
-                              : ReadEmbedText(inputs[i], element, (*out)[i]);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(ids ? ReadEmbedIds(inputs[i], element, (*out)[i])
+                        : ReadEmbedText(inputs[i], element, (*out)[i]));
   }
   return out;
 }

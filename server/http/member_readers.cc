@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
@@ -16,9 +17,8 @@ absl::Status ReadModelName(const nlohmann::json& body, std::string_view query, s
   constexpr char kField[] = "model";
   const auto member = body.find(kField);
   if (member != body.end()) {
-    absl::StatusOr<std::string> name = ReadString(*member, kField);
-    if (!name.ok()) return name.status();
-    *model = *std::move(name);
+    ASSIGN_OR_RETURN(std::string name, ReadString(*member, kField));
+    *model = std::move(name);
   } else if (!query.empty()) {
     const auto fields = ParseQuery(query);
     if (!fields) return FieldError("query", absl::StrCat("malformed: ", Quoted(query)));

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
@@ -45,13 +46,12 @@ template <typename Out>
 typename MemberRow<Out>::Reader ReadsName(void (*set)(Out&, std::string)) {
   return [set](nlohmann::json& value, const std::string& name, Out& out) -> absl::Status {
     constexpr size_t kLongest = 128;
-    absl::StatusOr<std::string> text = TakeString(value, name);
-    if (!text.ok()) return text.status();
-    if (text->size() > kLongest) {
-      return FieldError(name, absl::StrCat("is ", Quoted(*text), ", of ", text->size(),
+    ASSIGN_OR_RETURN(std::string text, TakeString(value, name));
+    if (text.size() > kLongest) {
+      return FieldError(name, absl::StrCat("is ", Quoted(text), ", of ", text.size(),
                                            " bytes; the limit is ", kLongest));
     }
-    set(out, *std::move(text));
+    set(out, std::move(text));
     return absl::OkStatus();
   };
 }
@@ -60,10 +60,9 @@ typename MemberRow<Out>::Reader ReadsName(void (*set)(Out&, std::string)) {
 template <typename Out>
 typename MemberRow<Out>::Reader ReadsCount(void (*set)(Out&, int32_t)) {
   return [set](nlohmann::json& value, const std::string& name, Out& out) -> absl::Status {
-    const absl::StatusOr<int32_t> count = ReadNumber<int32_t>(value, name);
-    if (!count.ok()) return count.status();
-    if (*count < 1) return FieldError(name, absl::StrCat(*count, " is below 1"));
-    set(out, *count);
+    ASSIGN_OR_RETURN(const int32_t count, ReadNumber<int32_t>(value, name));
+    if (count < 1) return FieldError(name, absl::StrCat(count, " is below 1"));
+    set(out, count);
     return absl::OkStatus();
   };
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::server {
@@ -99,8 +100,7 @@ class MemberTable {
       if (row == nullptr) return UnknownMember(before, name, infos());
       if (row->info.use == MemberUse::kRefused) return RefusedMember(before + name, row->why);
       if (row->info.use == MemberUse::kNoEffect) continue;
-      absl::Status status = row->read(value, before + name, out);
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(row->read(value, before + name, out));
     }
     return absl::OkStatus();
   }

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
@@ -68,14 +69,13 @@ std::string_view NameOf(VectorForm form) {
 
 absl::StatusOr<VectorForm> ReadVectorForm(const nlohmann::json& value, std::string_view field,
                                           std::span<const VectorForm> known) {
-  const absl::StatusOr<std::string> name = ReadString(value, field);
-  if (!name.ok()) return name.status();
+  ASSIGN_OR_RETURN(const std::string name, ReadString(value, field));
   std::string names;
   for (const VectorForm form : known) {
-    if (NameOf(form) == *name) return form;
+    if (NameOf(form) == name) return form;
     absl::StrAppend(&names, names.empty() ? "" : ", ", std::string(NameOf(form)));
   }
-  return FieldError(field, absl::StrCat("is ", Quoted(*name), ", expected one of ", names));
+  return FieldError(field, absl::StrCat("is ", Quoted(name), ", expected one of ", names));
 }
 
 void AppendVector(std::span<const float> values, VectorForm form, std::string* out) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 
 namespace longview::server {
@@ -91,9 +92,7 @@ absl::Status ByteBudget::Reservation::Change(uint64_t bytes, bool force) {
   }
   absl::MutexLock lock(&budget_->mutex_);
   if (bytes > bytes_) {
-    if (absl::Status added = budget_->Add(*client_, bytes - bytes_, force); !added.ok()) {
-      return added;
-    }
+    RETURN_IF_ERROR(budget_->Add(*client_, bytes - bytes_, force));
   } else {
     client_->bytes -= bytes_ - bytes;
     budget_->held_ -= bytes_ - bytes;

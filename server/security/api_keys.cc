@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/security/digest.h"
 
@@ -94,21 +95,16 @@ absl::Status ApiKeys::Admit(std::string_view authorization, CallInfo& info) cons
   Permission permission = PermissionOf(info.method);
   if (info.method == kMetricsPath && ClosesMetrics()) permission = Permission::kMetrics;
   if (permission == Permission::kOpen) return absl::OkStatus();
-  absl::StatusOr<KeyClient> client = Authenticate(authorization);
-  if (!client.ok()) return client.status();
-  info.client = std::move(client->name);
+  ASSIGN_OR_RETURN(KeyClient client, Authenticate(authorization));
+  info.client = std::move(client.name);
   info.keyed = true;
-  info.weight = client->weight;
-  info.cache_space = client->cache_space;
-  info.quota = std::move(client->quota);
-  if (absl::Status allowed = CheckPermission(permission, client->roles, info.client);
-      !allowed.ok()) {
-    return allowed;
-  }
+  info.weight = client.weight;
+  info.cache_space = client.cache_space;
+  info.quota = std::move(client.quota);
+  RETURN_IF_ERROR(CheckPermission(permission, client.roles, info.client));
   if (!IsLimited(info.method)) return absl::OkStatus();
-  absl::StatusOr<std::shared_ptr<CallPermit>> permit = CallPermit::Get(info.quota);
-  if (!permit.ok()) return permit.status();
-  info.permit = *std::move(permit);
+  ASSIGN_OR_RETURN(std::shared_ptr<CallPermit> permit, CallPermit::Get(info.quota));
+  info.permit = std::move(permit);
   return absl::OkStatus();
 }
 

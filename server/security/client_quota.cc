@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 
 namespace longview::server {
@@ -86,9 +87,7 @@ int ClientQuota::inflight() const {
 absl::StatusOr<std::shared_ptr<CallPermit>> CallPermit::Get(
     const std::shared_ptr<ClientQuota>& quota) {
   if (quota == nullptr) return nullptr;
-  if (absl::Status entered = quota->Enter(std::chrono::steady_clock::now()); !entered.ok()) {
-    return entered;
-  }
+  RETURN_IF_ERROR(quota->Enter(std::chrono::steady_clock::now()));
   return std::make_shared<CallPermit>(quota);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/scheduler/thread_loop.h"
 
 namespace longview::server {
@@ -33,9 +34,8 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
 absl::StatusOr<FileContents> ReadFiles(const std::vector<std::string>& paths) {
   FileContents contents;
   for (const std::string& path : paths) {
-    absl::StatusOr<std::string> content = ReadSmallFile(path);
-    if (!content.ok()) return content.status();
-    contents.push_back(*std::move(content));
+    ASSIGN_OR_RETURN(std::string content, ReadSmallFile(path));
+    contents.push_back(std::move(content));
   }
   return contents;
 }

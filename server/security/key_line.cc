@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 
 namespace longview::server {
 namespace {
@@ -103,7 +104,7 @@ absl::StatusOr<KeyLine> ParseKeyLine(std::string_view text) {
       return Bad("expected option=value behind the key");
     }
     const std::string_view name = Cut(option, "=");
-    if (absl::Status read = ReadOption(name, option, line); !read.ok()) return read;
+    RETURN_IF_ERROR(ReadOption(name, option, line));
   }
   return line;
 }

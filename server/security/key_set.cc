@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/security/key_line.h"
 
 namespace longview::server {
@@ -82,7 +83,7 @@ absl::StatusOr<KeySet> KeySet::Parse(std::string_view text) {
       return BadLine(line, absl::StrCat("the same key as in line ", known.line));
     }
     const std::string name(read->name);
-    if (absl::Status merged = limits[name].Merge(*read, line); !merged.ok()) return merged;
+    RETURN_IF_ERROR(limits[name].Merge(*read, line));
     keys.entries_.push_back({{name, read->roles}, digest, line});
     keys.names_metrics_ = keys.names_metrics_ || read->names_metrics;
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 
 namespace longview::server {
 
@@ -12,8 +13,8 @@ Security::Security(const SecurityOptions& options, Log& log)
 
 absl::StatusOr<std::unique_ptr<Security>> Security::Open(const SecurityOptions& options, Log& log) {
   std::unique_ptr<Security> security(new Security(options, log));
-  if (absl::Status read = security->ReadTls(); !read.ok()) return read;
-  if (absl::Status read = security->ReadKeys(); !read.ok()) return read;
+  RETURN_IF_ERROR(security->ReadTls());
+  RETURN_IF_ERROR(security->ReadKeys());
   security->watch_.Start();
   return security;
 }
@@ -44,9 +45,8 @@ absl::Status Security::ReadKeys() {
   if (!contents.ok()) {
     return absl::UnavailableError(absl::StrCat("api_keys_file: ", contents.status().message()));
   }
-  absl::StatusOr<KeySet> keys = ParseKeys(*contents);
-  if (!keys.ok()) return keys.status();
-  keys_ = std::make_unique<ApiKeys>(*std::move(keys), options_.share_prefixes);
+  ASSIGN_OR_RETURN(KeySet keys, ParseKeys(*contents));
+  keys_ = std::make_unique<ApiKeys>(std::move(keys), options_.share_prefixes);
   return absl::OkStatus();
 }
 
@@ -59,10 +59,9 @@ absl::Status Security::ReadTls() {
   if (!contents.ok()) {
     return absl::UnavailableError(absl::StrCat("TLS: ", contents.status().message()));
   }
-  absl::StatusOr<TlsMaterial> material = ParseTls(*contents);
-  if (!material.ok()) return material.status();
-  log_.Info("TLS", {{"certificate_ends", ExpiryOf(*material)}});
-  tls_ = std::make_unique<TlsSource>(*std::move(material));
+  ASSIGN_OR_RETURN(TlsMaterial material, ParseTls(*contents));
+  log_.Info("TLS", {{"certificate_ends", ExpiryOf(material)}});
+  tls_ = std::make_unique<TlsSource>(std::move(material));
   return absl::OkStatus();
 }
 

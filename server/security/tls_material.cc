@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 
 namespace longview::server {
 namespace {
@@ -77,7 +78,7 @@ absl::Status CheckTlsMaterial(const TlsMaterial& material) {
   if (!matches) {
     return absl::InvalidArgumentError("tls_key: not the key of the first certificate in tls_cert");
   }
-  if (absl::Status accepted = CheckAccepted(own.get(), key.get()); !accepted.ok()) return accepted;
+  RETURN_IF_ERROR(CheckAccepted(own.get(), key.get()));
   if (!material.client_ca.empty() && !AreCertificates(material.client_ca)) {
     return absl::InvalidArgumentError("tls_client_ca: not PEM certificates");
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/store/hub_cache.h"
 
@@ -174,7 +175,7 @@ absl::Status FindAtHub(const std::string& name, const HubModel& wanted,
 absl::Status FindNamed(const std::string& name, const std::string& path,
                        std::vector<FoundModel>& found) {
   if (const auto hub = HubModelOf(path)) return FindAtHub(name, *hub, found);
-  if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckDirectory(path));
   std::optional<FoundModel> model = AsModel(path, name);
   if (!model) return NoModelIn(path);
   found.push_back(*std::move(model));
@@ -207,7 +208,7 @@ absl::Status RefusedName(const SkippedDirectory& skipped) {
 absl::Status FindIn(const std::string& path, std::vector<FoundModel>& found,
                     std::vector<SkippedDirectory>& all_skipped) {
   if (const auto hub = HubModelOf(path)) return FindAtHub("", *hub, found);
-  if (absl::Status status = CheckDirectory(path); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckDirectory(path));
   if (HasConfig(path) || SnapshotAt(path)) {
     return FindNamed(NameAt(path), path, found);
   }
@@ -287,9 +288,8 @@ absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string
   for (const std::string& path : paths) {
     const size_t equals = path.find('=');
     const bool named = equals != std::string::npos && IsModelName(path.substr(0, equals));
-    absl::Status status = named ? FindNamed(path.substr(0, equals), path.substr(equals + 1), found)
-                                : FindIn(path, found, skipped);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(named ? FindNamed(path.substr(0, equals), path.substr(equals + 1), found)
+                          : FindIn(path, found, skipped));
   }
   for (const FoundModel& model : found) {
     if (IsModelName(model.name)) continue;

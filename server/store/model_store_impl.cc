@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/exception_guard.h"
 #include "server/scheduler/steady_clock.h"
@@ -116,10 +117,9 @@ std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) co
 }
 
 absl::Status ModelStoreImpl::Discover() {
-  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths_, options_.strict, log_);
-  if (!found.ok()) return found.status();
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> found, FindModels(paths_, options_.strict, log_));
   std::lock_guard lock(mutex_);
-  for (const FoundModel& model : *found) {
+  for (const FoundModel& model : found) {
     Entry& entry = entries_[model.name];
     entry.found = model;
     entry.state = ModelState::kLoading;
@@ -170,11 +170,10 @@ bool ModelStoreImpl::MayBeLeftOut(const std::string& name) const {
 
 absl::Status ModelStoreImpl::Rescan() const {
   std::vector<SkippedDirectory> skipped;
-  const absl::StatusOr<std::vector<FoundModel>> found = FindModels(paths_, skipped);
-  if (!found.ok()) return found.status();
+  ASSIGN_OR_RETURN(const std::vector<FoundModel> found, FindModels(paths_, skipped));
   std::lock_guard lock(mutex_);
   for (auto& [name, entry] : entries_) entry.found.reset();
-  for (const FoundModel& model : *found) {
+  for (const FoundModel& model : found) {
     const auto [it, added] = entries_.try_emplace(model.name);
     it->second.found = model;
     if (added) it->second.reason = "not loaded";
@@ -194,7 +193,7 @@ absl::StatusOr<std::unique_ptr<models::Model>> ModelStoreImpl::LoadOn(const Foun
   absl::StatusOr<std::unique_ptr<models::Model>> model = absl::UnknownError("");
   StartThread([&] { model = Guarded([&] { return load_(found.directory, device); }); }).join();
   if (!model.ok()) return model.status();
-  if (absl::Status warm = WarmUp(found, **model); !warm.ok()) return warm;
+  RETURN_IF_ERROR(WarmUp(found, **model));
   return model;
 }
 
@@ -203,9 +202,8 @@ absl::Status ModelStoreImpl::WarmUp(const FoundModel& found, models::Model& mode
     // Others have their turns meanwhile; what disturbs one moment may be over at the next.
     if (moment > 0) std::this_thread::sleep_for(kBetweenMoments);
     if (stopping_) return ShuttingDownError();
-    const absl::Status warm =
-        engine_.RunOnDevice(model.info().device, found.name, [&model] { return model.WarmUp(); });
-    if (!warm.ok()) return warm;
+    RETURN_IF_ERROR(
+        engine_.RunOnDevice(model.info().device, found.name, [&model] { return model.WarmUp(); }));
   }
   return absl::OkStatus();
 }
@@ -217,13 +215,12 @@ absl::Status ModelStoreImpl::LoadFurther(const FoundModel& found,
   if (std::find(devices.begin(), devices.end(), first) == devices.end()) return absl::OkStatus();
   for (const std::string& device : devices) {
     if (device == first) continue;
-    absl::StatusOr<std::unique_ptr<models::Model>> model = LoadOn(found, device);
-    if (!model.ok()) return model.status();
-    if ((*model)->info().device != device) {
+    ASSIGN_OR_RETURN(std::unique_ptr<models::Model> model, LoadOn(found, device));
+    if (model->info().device != device) {
       return absl::FailedPreconditionError(
           absl::StrCat("runs on ", first, ", but not on ", device));
     }
-    served.further.push_back(*std::move(model));
+    served.further.push_back(std::move(model));
   }
   return absl::OkStatus();
 }
@@ -245,14 +242,13 @@ absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadAndWarm(const F
 absl::StatusOr<std::unique_ptr<ServedModel>> ModelStoreImpl::LoadOnto(
     const FoundModel& found, const std::vector<std::string>& devices) {
   const absl::Time start = SteadyNow();
-  absl::StatusOr<std::unique_ptr<models::Model>> model = LoadOn(found, devices.front());
-  if (!model.ok()) return model.status();
+  ASSIGN_OR_RETURN(std::unique_ptr<models::Model> model, LoadOn(found, devices.front()));
   auto served = std::make_unique<ServedModel>();
   served->name = found.name;
   served->version = found.version;
   served->id = ++last_id_;
-  served->model = *std::move(model);
-  if (absl::Status status = LoadFurther(found, devices, *served); !status.ok()) return status;
+  served->model = std::move(model);
+  RETURN_IF_ERROR(LoadFurther(found, devices, *served));
   served->load_seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   return served;
 }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "models/model.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace longview::bench {
@@ -48,32 +49,28 @@ absl::StatusOr<Request> ReadRequest(const json& line, const models::ModelInfo& i
   models::GenerationOptions& options = request.generation.emplace();
   const json given = line.value("options", json::object());
   for (const auto& [name, value] : given.items()) {
-    if (absl::Status status = SetOption(options, name, value.dump()); !status.ok()) return status;
+    RETURN_IF_ERROR(SetOption(options, name, value.dump()));
   }
   return request;
 }
 
 absl::StatusOr<json> Run(models::Model& model, const json& line) {
-  const absl::StatusOr<Request> request = ReadRequest(line, model.info());
-  if (!request.ok()) return request.status();
-  const auto item = model.Prepare(*request);
-  if (!item.ok()) return item.status();
-  auto generation = model.Start(**item);
-  if (!generation.ok()) return generation.status();
+  ASSIGN_OR_RETURN(const Request request, ReadRequest(line, model.info()));
+  ASSIGN_OR_RETURN(const auto item, model.Prepare(request));
+  ASSIGN_OR_RETURN(auto generation, model.Start(*item));
   const double start = Now();
   double first = 0;
-  while (!(*generation)->done()) {
-    const models::StepGrant grant = {generation->get(), (*generation)->need().prefill};
+  while (!generation->done()) {
+    const models::StepGrant grant = {generation.get(), generation->need().prefill};
     const std::unique_ptr<models::Run> run = model.BeginStep({&grant, 1});
     while (run->Advance()) {
     }
-    if (first == 0 && (*generation)->need().prefill == 0) first = Now() - start;
+    if (first == 0 && generation->need().prefill == 0) first = Now() - start;
   }
   const double all = Now() - start;
-  const absl::StatusOr<Answer> answer = (*generation)->Take();
-  if (!answer.ok()) return answer.status();
+  ASSIGN_OR_RETURN(const Answer answer, generation->Take());
   json out = {{"first_seconds", first}, {"rest_seconds", all - first}};
-  for (const models::Piece& piece : answer->sequences) {
+  for (const models::Piece& piece : answer.sequences) {
     out["sequences"].push_back(piece.token_ids);
     out["scores"].push_back(piece.score);
     json logprobs = json::array();

@@ -98,7 +98,7 @@ class Server:
         status, _, answer = self.post(path, body, **kwargs)
         return status, json.loads(answer)
 
-    metrics_headers = {}  # For a server whose /metrics asks for a key.
+    metrics_headers: dict[str, str] = {}  # For a server whose /metrics asks for a key.
 
     def metric(self, name, **labels):
         """The sum of a metric's samples whose labels include these."""

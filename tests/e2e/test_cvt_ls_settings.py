@@ -10,11 +10,11 @@ from drawn_models import (assert_same, draw_weights, infer, seeded, serve, singl
 torch = pytest.importorskip("torch")
 
 from dense_long_short import long_short  # noqa: E402
+from torch import nn  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
 MODELS = 40
-nn = torch.nn
 
 
 def standardised(kernel, variant):

@@ -22,9 +22,9 @@ EMBEDDINGS = {"object": "list", "model": "embedder", "usage": USAGE,
 COMPLETION = {"id": str, "object": "text_completion", "created": int, "model": "code-lm",
               "choices": [{"text": str, "index": 0}]}
 MODELS = {"object": "list", "data": [{"id": str, "object": "model", "created": int, "owned_by": str}]}
-RANKED = {"results": [{"index": int, "relevance_score": float}]}
+RANKED: dict = {"results": [{"index": int, "relevance_score": float}]}
 COHERE_RANKED = {**RANKED, "id": str, "meta": {"api_version": {"version": str}, "billed_units": {"search_units": 1}}}
-COHERE_EMBEDDINGS = {"id": str, "embeddings": {"float": [NUMBERS]}, "texts": INPUTS["texts"], "meta": dict}
+COHERE_EMBEDDINGS: dict = {"id": str, "embeddings": {"float": [NUMBERS]}, "texts": INPUTS["texts"], "meta": dict}
 OPENAI_ERROR = {"message": str, "type": "invalid_request_error"}
 # Answers to each client and case, with HTTP's status if that is not 200.
 OPENAI = {"embed": EMBEDDINGS, "embed_short": EMBEDDINGS, "complete": {**COMPLETION, "usage": USAGE},

@@ -13,7 +13,7 @@ import programs  # noqa: E402
 from client_models import client_models_server  # noqa: E402
 from server_process import wait_until  # noqa: E402
 
-RESULTS = collections.defaultdict(list)  # Outcomes by client.
+RESULTS: dict[str, list] = collections.defaultdict(list)  # Outcomes by client.
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "models/status_macros.h"
 #include "tests/support/fake_generation.h"
 
 namespace longview::testing {
@@ -141,7 +142,7 @@ std::unique_ptr<models::Run> FakeGenerator::Begin(std::span<const models::Item* 
 
 absl::StatusOr<std::unique_ptr<models::Generation>> FakeGenerator::Start(const models::Item& item) {
   options_.control->start.Pass();
-  if (absl::Status device = FakeDeviceStatus(options_.lost); !device.ok()) return device;
+  RETURN_IF_ERROR(FakeDeviceStatus(options_.lost));
   const auto& generator_item = static_cast<const GeneratorItem&>(item);
   if (generator_item.prompt.find(options_.fail_start) != std::string::npos) {
     return absl::ResourceExhaustedError("fake failure of Start");
@@ -154,7 +155,7 @@ std::unique_ptr<models::Run> FakeGenerator::BeginStep(std::span<const models::St
 }
 
 absl::StatusOr<std::shared_ptr<models::Document>> FakeGenerator::NewDocument() {
-  if (absl::Status device = FakeDeviceStatus(options_.lost); !device.ok()) return device;
+  RETURN_IF_ERROR(FakeDeviceStatus(options_.lost));
   return std::make_shared<FakeDocument>(options_.control, options_.token_bytes);
 }
 

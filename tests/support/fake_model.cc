@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "models/pauses.h"
+#include "models/status_macros.h"
 #include "models/stop_scope.h"
 #include "tests/support/fake_answers.h"
 
@@ -215,7 +216,7 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
   }
   const absl::Time give_up = absl::Now() + absl::Seconds(20);
   while (text.find(options_.endless_prepare) != std::string::npos) {
-    if (absl::Status stopped = models::CheckStop(); !stopped.ok()) return stopped;
+    RETURN_IF_ERROR(models::CheckStop());
     if (absl::Now() > give_up) return absl::InternalError("text: prepared for 20 s");
     absl::SleepFor(absl::Milliseconds(1));
   }
@@ -235,11 +236,10 @@ absl::StatusOr<std::unique_ptr<models::Item>> FakeModel::Prepare(
         absl::StrCat("dimensions: ", *request.dimensions, " is not the width"));
   }
   int truncated = 0;
-  absl::StatusOr<std::vector<int32_t>> ids = Tokens(request, &truncated);
-  if (!ids.ok()) return ids.status();
-  const models::Cost cost = CostOf(static_cast<int>(ids->size()));
+  ASSIGN_OR_RETURN(std::vector<int32_t> ids, Tokens(request, &truncated));
+  const models::Cost cost = CostOf(static_cast<int>(ids.size()));
   auto item =
-      std::make_unique<FakeItem>(*std::move(ids), request, cost, truncated, options_.control);
+      std::make_unique<FakeItem>(std::move(ids), request, cost, truncated, options_.control);
   item->fail_take = text.find(options_.fail_take) != std::string::npos;
   item->not_a_number = text.find(options_.not_a_number) != std::string::npos;
   return item;
@@ -262,7 +262,7 @@ std::unique_ptr<models::Run> FakeModel::Begin(std::span<const models::Item* cons
 
 absl::Status FakeModel::WarmUp() {
   options_.control->warm_up.Pass();
-  if (absl::Status device = FakeDeviceStatus(options_.lost); !device.ok()) return device;
+  RETURN_IF_ERROR(FakeDeviceStatus(options_.lost));
   return options_.warm_up_status;
 }
 

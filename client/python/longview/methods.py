@@ -44,5 +44,5 @@ def _method(build: Callable[..., Any], send: str) -> Callable[..., Any]:
     method.__name__ = build.__name__
     method.__qualname__ = build.__qualname__
     method.__doc__ = build.__doc__
-    method.__signature__ = signature.replace(parameters=[self, *signature.parameters.values()])
+    method.__signature__ = signature.replace(parameters=[self, *signature.parameters.values()])  # type: ignore[attr-defined]
     return method

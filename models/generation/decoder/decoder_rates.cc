@@ -8,6 +8,7 @@
 #include "kernels/span/plan.h"
 #include "models/cost/stopwatch.h"
 #include "models/pauses.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -28,13 +29,12 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
     ids.push_back(static_cast<int32_t>((i * 7919 + 11) % decoder.vocab_size()));
   }
   const std::span<const int32_t> text(ids);
-  const absl::StatusOr<std::unique_ptr<DecoderSequence>> sequence = Open(calibration);
-  if (!sequence.ok()) return sequence.status();
+  ASSIGN_OR_RETURN(const std::unique_ptr<DecoderSequence> sequence, Open(calibration));
   RunTimes prefill, decode;
-  DecoderFeed feed{sequence->get(), text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
+  DecoderFeed feed{sequence.get(), text.first(static_cast<size_t>(prompt)), DecoderPhase::kPrefill,
                    WantedLogits::kLast};
   calibration.set_times(&prefill);
-  if (absl::Status status = TimeStep(decoder, feed).status(); !status.ok()) return status;
+  RETURN_IF_ERROR(TimeStep(decoder, feed).status());
   double seconds = 0, prefill_work = 0, decode_work = 0;
   const auto attention = [&](int64_t t) {
     return costs.AttentionWork(t) + calibration.attend_work;
@@ -44,9 +44,8 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
   feed.phase = DecoderPhase::kDecode;
   for (int64_t t = prompt; t < prompt + kDecoded; ++t) {
     feed.tokens = text.subspan(static_cast<size_t>(t), 1);
-    const absl::StatusOr<double> step = TimeStep(decoder, feed);
-    if (!step.ok()) return step.status();
-    seconds += *step;
+    ASSIGN_OR_RETURN(const double step, TimeStep(decoder, feed));
+    seconds += step;
     decode_work += attention(t);
   }
   const auto rows = static_cast<double>(prompt);
@@ -75,7 +74,7 @@ absl::StatusOr<double> TimeStep(Decoder& decoder, const DecoderFeed& feed) {
   const double start = ComputeClock();
   const std::unique_ptr<DecoderStep> step = decoder.Begin({&feed, 1});
   RunToEnd(*step);
-  if (absl::Status status = step->status(); !status.ok()) return status;
+  RETURN_IF_ERROR(step->status());
   return ComputeClock() - start;
 }
 

@@ -4,6 +4,7 @@
 #include "models/generation/model/continuation.h"
 #include "models/generation/sampling/beam_search.h"
 #include "models/generation/sampling/streamed_text.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -67,7 +68,7 @@ absl::Status BeamContinuation::Absorb(const DecoderStep& step, int first) {
 }
 
 absl::Status BeamContinuation::Advance() {
-  if (absl::Status status = search_.Advance(rows_); !status.ok()) return status;
+  RETURN_IF_ERROR(search_.Advance(rows_));
   ++steps_;
   search_.done() ? Finish() : Reorder();
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "models/generation/options/settings.h"
 #include "models/generation/passes/forward_decoder.h"
 #include "models/generation/passes/source_model.h"
+#include "models/status_macros.h"
 #include "models/text/tokenizer_codec.h"
 
 namespace longview::models {
@@ -42,8 +43,7 @@ void TakeTokenizer(ModelDirectory& directory, GeneratorParts& parts) {
 // All parts but the decoder and what it says of itself.
 absl::StatusOr<GeneratorParts> PartsOf(std::unique_ptr<ModelDirectory> directory,
                                        GeneratorFamily& family, const Placement& place) {
-  absl::StatusOr<GenerationOptions> defaults = ReadGenerationDefaults(*directory);
-  if (!defaults.ok()) return defaults.status();
+  ASSIGN_OR_RETURN(GenerationOptions defaults, ReadGenerationDefaults(*directory));
   GeneratorParts parts;
   parts.info = InfoOf(*directory, family);
   parts.info.notes = CompletionNotes(*directory);
@@ -51,7 +51,7 @@ absl::StatusOr<GeneratorParts> PartsOf(std::unique_ptr<ModelDirectory> directory
   parts.info.dtype = ComputeName(place.compute);
   parts.info.device = place.name;
   parts.traits = std::move(family.traits);
-  parts.traits.defaults = MergeOptions(*std::move(defaults), parts.traits.defaults);
+  parts.traits.defaults = MergeOptions(std::move(defaults), parts.traits.defaults);
   parts.truncate = directory->serving.truncate.value_or(false);
   parts.warms_up = directory->serving.warmup;
   if (family.text) {
@@ -73,12 +73,10 @@ GeneratorFamily::GeneratorFamily(const ModelDirectory& directory) {
 }
 
 absl::StatusOr<ModelInfo> DescribeGenerator(const ModelDirectory& directory, MakeGenerator make) {
-  const absl::StatusOr<GeneratorFamily> family = make(directory);
-  if (!family.ok()) return family.status();
-  const absl::Status checked = family->model->Load(std::nullopt, nullptr);
-  if (!checked.ok()) return checked;
-  ModelInfo info = InfoOf(directory, *family);
-  info.parameters = family->model->parameters();
+  ASSIGN_OR_RETURN(const GeneratorFamily family, make(directory));
+  RETURN_IF_ERROR(family.model->Load(std::nullopt, nullptr));
+  ModelInfo info = InfoOf(directory, family);
+  info.parameters = family.model->parameters();
   return info;
 }
 
@@ -89,21 +87,18 @@ absl::StatusOr<std::unique_ptr<Model>> LoadGeneratorAt(std::unique_ptr<Device> d
                                                        std::vector<std::string> notes) {
   auto kept = std::make_unique<ModelDirectory>(std::move(directory));
   const std::string& origin = kept->path;
-  absl::StatusOr<GeneratorFamily> family = make(*kept);
-  if (!family.ok()) return family.status();
-  absl::StatusOr<Placement> place =
-      PlaceModel(std::move(device), family->obstacle, *kept, options, std::move(notes));
-  if (!place.ok()) return place.status();
-  absl::StatusOr<GeneratorParts> parts = PartsOf(std::move(kept), *family, *place);
-  if (!parts.ok()) return parts.status();
-  const ForwardDecoder::Limits limits = {family->max_tokens, RoomOf(options, place->name)};
-  auto decoder = ForwardDecoder::Create(std::move(family->model), origin, place->compute, limits,
-                                        std::move(place->device));
-  if (!decoder.ok()) return decoder.status();
-  parts->info.parameters = (*decoder)->model().parameters();
-  parts->info.memory_bytes = (*decoder)->memory_bytes();
-  parts->decoder = *std::move(decoder);
-  return MakeGeneratorModel(*std::move(parts));
+  ASSIGN_OR_RETURN(GeneratorFamily family, make(*kept));
+  ASSIGN_OR_RETURN(Placement place, PlaceModel(std::move(device), family.obstacle, *kept, options,
+                                               std::move(notes)));
+  ASSIGN_OR_RETURN(GeneratorParts parts, PartsOf(std::move(kept), family, place));
+  const ForwardDecoder::Limits limits = {family.max_tokens, RoomOf(options, place.name)};
+  ASSIGN_OR_RETURN(auto decoder,
+                   ForwardDecoder::Create(std::move(family.model), origin, place.compute, limits,
+                                          std::move(place.device)));
+  parts.info.parameters = decoder->model().parameters();
+  parts.info.memory_bytes = decoder->memory_bytes();
+  parts.decoder = std::move(decoder);
+  return MakeGeneratorModel(std::move(parts));
 }
 
 }  // namespace longview::models

@@ -10,6 +10,7 @@
 #include "models/generation/model/generator_run.h"
 #include "models/generation/model/prompt.h"
 #include "models/generation/model/text_generation.h"
+#include "models/status_macros.h"
 #include "models/text/text_listing.h"
 
 namespace longview::models {
@@ -125,15 +126,14 @@ absl::StatusOr<std::unique_ptr<Item>> GeneratorModel::Prepare(const Request& req
                                                  std::string(TaskName(request.task)), "; it does ",
                                                  std::string(TaskName(task()))));
   }
-  absl::StatusOr<std::unique_ptr<GenerationItem>> item =
-      encodes() ? PrepareSourced(front_, request) : PrepareGeneration(front_, request);
-  if (!item.ok()) return item.status();
-  (*item)->cache_space = request.cache_space;
+  ASSIGN_OR_RETURN(std::unique_ptr<GenerationItem> item, encodes()
+                                                             ? PrepareSourced(front_, request)
+                                                             : PrepareGeneration(front_, request));
+  item->cache_space = request.cache_space;
   const EncoderStage* const encoder = parts_.decoder->encoder();
-  if (encoder != nullptr) (*item)->source_cost = encoder->Cost(*(*item)->source);
-  (*item)->SetCost(
-      GenerationCost(parts_.decoder->costs(), encoder, **item, granule(), front_.vocab));
-  return std::unique_ptr<Item>(*std::move(item));
+  if (encoder != nullptr) item->source_cost = encoder->Cost(*item->source);
+  item->SetCost(GenerationCost(parts_.decoder->costs(), encoder, *item, granule(), front_.vocab));
+  return std::unique_ptr<Item>(std::move(item));
 }
 
 absl::StatusOr<Cost> GeneratorModel::EstimateTokens(int tokens) const {
@@ -147,9 +147,8 @@ absl::StatusOr<Cost> GeneratorModel::EstimateTokens(int tokens) const {
   request.tokens.emplace().ids.resize(static_cast<size_t>(tokens));
   // A prompt that fills the model is scored: there is no room for a token of its own.
   if (!encodes() && tokens == most) request.generation.emplace().max_new_tokens = 0;
-  const absl::StatusOr<std::unique_ptr<Item>> item = Prepare(request);
-  if (!item.ok()) return item.status();
-  return (*item)->cost();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Item> item, Prepare(request));
+  return item->cost();
 }
 
 absl::StatusOr<std::unique_ptr<Generation>> GeneratorModel::Start(const Item& base) {
@@ -218,7 +217,7 @@ void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_granule, bool
 
 absl::StatusOr<std::unique_ptr<Model>> MakeGeneratorModel(GeneratorParts parts) {
   auto model = std::make_unique<GeneratorModel>(std::move(parts));
-  if (absl::Status status = model->Complete(); !status.ok()) return status;
+  RETURN_IF_ERROR(model->Complete());
   return model;
 }
 

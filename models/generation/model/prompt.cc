@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/text/bounded_codec.h"
 #include "models/text/tokenizer_codec.h"
 #include "models/text/utf8.h"
@@ -26,7 +27,7 @@ class PromptReader {
     for (auto step :
          {&PromptReader::CheckFields, &PromptReader::ReadDocument, &PromptReader::ReadTokens,
           &PromptReader::ReadSettings, &PromptReader::ReadOutputs}) {
-      if (absl::Status status = (this->*step)(); !status.ok()) return status;
+      RETURN_IF_ERROR((this->*step)());
     }
     ItemUsage usage;
     usage.input_tokens = item_->document_tokens + static_cast<int>(item_->prompt.size());
@@ -102,9 +103,9 @@ absl::Status PromptReader::ReadDocument() {
 
 absl::Status PromptReader::ReadTokens() {
   if (request_.text) {
-    if (absl::Status status = ReadText(); !status.ok()) return status;
+    RETURN_IF_ERROR(ReadText());
   } else if (request_.tokens) {
-    if (absl::Status status = ReadIds(); !status.ok()) return status;
+    RETURN_IF_ERROR(ReadIds());
   }
   if (given_ == 0 && item_->document_tokens == 0 && !item_->extend) {
     return BadField(request_.tokens ? "token_ids" : "text",
@@ -213,14 +214,13 @@ absl::Status PromptReader::ReadSettings() {
     }
     return absl::OkStatus();
   }
-  absl::StatusOr<GenerationSettings> settings =
-      ResolveSettings(request_.generation ? *request_.generation : none, front_.traits->defaults,
-                      ContextOf(front_, prompt));
-  if (!settings.ok()) return settings.status();
-  if (!settings->stop.empty() && front_.codec == nullptr) {
+  ASSIGN_OR_RETURN(GenerationSettings settings,
+                   ResolveSettings(request_.generation ? *request_.generation : none,
+                                   front_.traits->defaults, ContextOf(front_, prompt)));
+  if (!settings.stop.empty() && front_.codec == nullptr) {
     return BadField("stop", "the model has no tokenizer; send stop_token_ids");
   }
-  item_->settings = *std::move(settings);
+  item_->settings = std::move(settings);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "models/generation/sampling/streamed_text.h"
 #include "models/generation/sampling/token_choice.h"
 #include "models/generation/sampling/token_history.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -79,16 +80,15 @@ class SampledContinuation final : public Continuation {
 };
 
 absl::Status SampledContinuation::Next(Sample& sample, std::span<const float> logits) {
-  const absl::StatusOr<int32_t> chosen =
-      sampler_.Choose(logits, sample.history, sample.whole.index);
-  if (!chosen.ok()) return chosen.status();
+  ASSIGN_OR_RETURN(const int32_t chosen,
+                   sampler_.Choose(logits, sample.history, sample.whole.index));
   if (settings_.logprobs) {
-    TokenReport report = ReportToken(logits, *chosen, *settings_.logprobs, context_.codec);
+    TokenReport report = ReportToken(logits, chosen, *settings_.logprobs, context_.codec);
     sample.whole.logprobs.push_back(std::move(report.own));
     sample.whole.top.push_back(std::move(report.top));
   }
-  if (context_.scores) sample.log_probability += LogProbability(logits, *chosen);
-  Append(sample, *chosen);
+  if (context_.scores) sample.log_probability += LogProbability(logits, chosen);
+  Append(sample, chosen);
   return absl::OkStatus();
 }
 
@@ -142,7 +142,7 @@ absl::Status SampledContinuation::Begin(std::unique_ptr<DecoderSequence> sequenc
   running_ = static_cast<int>(samples_.size());
   ++steps_;
   for (Sample& sample : samples_) {
-    if (absl::Status status = Next(sample, logits); !status.ok()) return status;
+    RETURN_IF_ERROR(Next(sample, logits));
   }
   return absl::OkStatus();
 }
@@ -164,9 +164,7 @@ absl::Status SampledContinuation::Absorb(const DecoderStep& step, int first) {
     if (sample.finished()) continue;
     const int feed = first++;
     const ChosenToken* const chosen = step.Chosen(feed);
-    const absl::Status status =
-        chosen != nullptr ? Take(sample, *chosen) : Next(sample, step.Logits(feed));
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(chosen != nullptr ? Take(sample, *chosen) : Next(sample, step.Logits(feed)));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/encoder/draft.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -19,7 +20,7 @@ class Reader {
   absl::StatusOr<std::unique_ptr<GenerationItem>> Read() {
     for (auto step : {&Reader::CheckFields, &Reader::ReadStart, &Reader::ReadSource,
                       &Reader::ReadSettings, &Reader::ReadOutputs}) {
-      if (absl::Status status = (this->*step)(); !status.ok()) return status;
+      RETURN_IF_ERROR((this->*step)());
     }
     return std::move(item_);
   }
@@ -87,18 +88,18 @@ absl::Status Reader::ReadSettings() {
   if (context.fairseq_source) {
     context.fairseq_source = item_->source->tokens() - item_->source->padding;
   }
-  absl::StatusOr<GenerationSettings> settings = ResolveSettings(
-      request_.generation ? *request_.generation : none, front_.traits->defaults, context);
-  if (!settings.ok()) return settings.status();
-  if (!settings->stop.empty() && front_.codec == nullptr) {
+  ASSIGN_OR_RETURN(GenerationSettings settings,
+                   ResolveSettings(request_.generation ? *request_.generation : none,
+                                   front_.traits->defaults, context));
+  if (!settings.stop.empty() && front_.codec == nullptr) {
     return BadRequest("stop", "the model has no tokenizer; send stop_token_ids");
   }
-  if (settings->echo) {
+  if (settings.echo) {
     return BadRequest("echo",
                       "the prompt is a document that the encoder reads; it is no part of "
                       "the output");
   }
-  item_->settings = *std::move(settings);
+  item_->settings = std::move(settings);
   return absl::OkStatus();
 }
 
@@ -125,10 +126,9 @@ absl::Status Reader::ReadSource() {
   ItemUsage usage;
   const bool wants_states =
       std::count(request_.tensors.begin(), request_.tensors.end(), kStates) > 0;
-  absl::StatusOr<EncoderSequence> source =
-      PrepareDocument(*front_.documents, request_, wants_states, usage);
-  if (!source.ok()) return source.status();
-  item_->source = *std::move(source);
+  ASSIGN_OR_RETURN(EncoderSequence source,
+                   PrepareDocument(*front_.documents, request_, wants_states, usage));
+  item_->source = std::move(source);
   item_->SetUsage(usage);
   return absl::OkStatus();
 }

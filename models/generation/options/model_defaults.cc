@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/generation/options/settings.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -80,13 +81,13 @@ absl::StatusOr<GenerationOptions> ReadHuggingFace(const ModelDirectory& director
   if (!file.ok() && !absl::IsNotFound(file.status())) return file.status();
   const json& source = file.ok() ? *file : directory.config;
   const std::string& origin = file.ok() ? path : directory.config_path;
-  if (absl::Status status = CheckServed(source, origin); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckServed(source, origin));
   for (const auto& [key, value] : source.items()) {
     const bool counts =
         file.ok() ? IsGenerationOption(key)
                   : std::find(kLegacyKeys.begin(), kLegacyKeys.end(), key) != kLegacyKeys.end();
     if (!counts) continue;
-    if (absl::Status status = Set(options, origin, key, value); !status.ok()) return status;
+    RETURN_IF_ERROR(Set(options, origin, key, value));
   }
   return options;
 }
@@ -96,12 +97,10 @@ absl::StatusOr<GenerationOptions> ReadHuggingFace(const ModelDirectory& director
 absl::StatusOr<GenerationOptions> ReadGenerationDefaults(const ModelDirectory& directory) {
   GenerationOptions ours;
   for (const auto& [key, value] : directory.serving.generation.items()) {
-    absl::Status status = Set(ours, directory.path + "/longview.json: generation", key, value);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(Set(ours, directory.path + "/longview.json: generation", key, value));
   }
-  const absl::StatusOr<GenerationOptions> theirs = ReadHuggingFace(directory);
-  if (!theirs.ok()) return theirs.status();
-  return MergeOptions(std::move(ours), *theirs);
+  ASSIGN_OR_RETURN(const GenerationOptions theirs, ReadHuggingFace(directory));
+  return MergeOptions(std::move(ours), theirs);
 }
 
 }  // namespace longview::models

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
 #include "models/generation.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -184,10 +185,9 @@ absl::Status SetOption(GenerationOptions& options, std::string_view name, std::s
   if (setter == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(shown, ": no such generation option"));
   }
-  const absl::StatusOr<json> value = ParseJson(text, shown);
-  if (!value.ok()) return value.status();
-  if (value->is_null()) return absl::OkStatus();
-  return setter(options, shown, *value);
+  ASSIGN_OR_RETURN(const json value, ParseJson(text, shown));
+  if (value.is_null()) return absl::OkStatus();
+  return setter(options, shown, value);
 }
 
 }  // namespace longview::models

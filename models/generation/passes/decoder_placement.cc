@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/device/device_admission.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -15,7 +16,7 @@ DecoderPlacement::DecoderPlacement(std::unique_ptr<Device> device, Compute compu
 absl::Status DecoderPlacement::Load(const std::string& origin, const Claims& claims,
                                     LoadWeights load, MakeForward make) {
   DeviceStore store(compute_);
-  if (absl::Status status = load(std::nullopt, store); !status.ok()) return status;
+  RETURN_IF_ERROR(load(std::nullopt, store));
   const DeviceTokenNeed need = MostTokenNeed(compute_, claims.texts, make);
   const DeviceRunBytes document = claims.document ? claims.document() : DeviceRunBytes();
   const double workspace = DeviceTokenWorkspace::DeviceBytes(need, claims.vocab) +

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "models/status_macros.h"
+
 namespace longview::models {
 
 using kernels::CacheStep;
@@ -124,7 +126,7 @@ DeviceTokenPass::~DeviceTokenPass() {
 }
 
 absl::Status DeviceTokenPass::Begin() {
-  if (absl::Status status = forward_->Append(); !status.ok()) return status;
+  RETURN_IF_ERROR(forward_->Append());
   device_.Check(blocks_.status(), "copying blocks of the cache");
   const DeviceTokenNeed& room = workspace_.room();
   const auto fits = [&] { return need_.lists <= room.lists && need_.memory() <= room.buffers; };

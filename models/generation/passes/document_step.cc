@@ -1,5 +1,6 @@
 #include "models/generation/passes/document_step.h"
 
+#include "models/status_macros.h"
 #include "models/torch_guard.h"
 
 namespace longview::models {
@@ -29,8 +30,7 @@ absl::Status DocumentStep::Run(bool* more) {
   }
   PassDocument& document = DocumentBeingRead();
   if (!begun_) {
-    absl::Status status = document.Begin(feeds_[reading_].encode);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(document.Begin(feeds_[reading_].encode));
     begun_ = true;
   }
   if (!document.Advance()) {

@@ -9,6 +9,7 @@
 #include "models/generation/passes/document_step.h"
 #include "models/generation/passes/host_token_pass.h"
 #include "models/layers/span_rows.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -114,11 +115,10 @@ absl::StatusOr<std::unique_ptr<ForwardDecoder>> ForwardDecoder::Create(
     std::unique_ptr<TokenModel> model, const std::string& origin, Compute compute,
     const Limits& limits, std::unique_ptr<Device> device) {
   std::unique_ptr<ForwardDecoder> decoder;
-  const absl::Status loaded = LoadInTurn(origin, device.get(), [&] {
+  RETURN_IF_ERROR(LoadInTurn(origin, device.get(), [&] {
     decoder.reset(new ForwardDecoder(std::move(model), compute, limits, std::move(device)));
     return decoder->Load(origin, limits.room);
-  });
-  if (!loaded.ok()) return loaded;
+  }));
   return decoder;
 }
 

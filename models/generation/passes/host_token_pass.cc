@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/status_macros.h"
+
 namespace longview::models {
 namespace {
 
@@ -36,7 +38,7 @@ double HostTokenPass::WorkspaceBytes(TokenForward& forward, const ComputeContext
 }
 
 absl::Status HostTokenPass::Begin() {
-  if (absl::Status status = forward_->Append(); !status.ok()) return status;
+  RETURN_IF_ERROR(forward_->Append());
   runner_.Begin();
   return absl::OkStatus();
 }

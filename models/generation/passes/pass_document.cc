@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cache/cache_step.h"
 #include "models/forward/forward_part.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -83,7 +84,7 @@ absl::Status PassDocument::TakeMemory() {
 
 absl::Status PassDocument::Begin(int tokens) {
   if (read_ == 0) {
-    if (absl::Status status = TakeMemory(); !status.ok()) return status;
+    RETURN_IF_ERROR(TakeMemory());
   }
   read_ += tokens;
   if (context_.placement == nullptr || unencoded() > 0) return absl::OkStatus();

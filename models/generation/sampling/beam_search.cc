@@ -7,6 +7,7 @@
 
 #include "kernels/base/counter_random.h"
 #include "models/generation/sampling/sampler.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 namespace {
@@ -172,7 +173,7 @@ void BeamSearch::JudgeEnd() {
 }
 
 absl::Status BeamSearch::Advance(std::span<const std::span<const float>> logits) {
-  if (absl::Status status = Score(logits); !status.ok()) return status;
+  RETURN_IF_ERROR(Score(logits));
   Rank();
   if (ranked_.empty()) return NoTokenLeft();
   KeepFinished(logits);

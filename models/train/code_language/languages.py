@@ -46,7 +46,7 @@ _C = re.compile(r"^\s*(#\s*include\s+[<\"][\w/.]+\.h[>\"]|typedef\s+(struct|unio
                 r"(extern|static)\s+\w+)", _MULTILINE)
 
 # Content that a file of this label has to match somewhere.
-_MUST = {
+_MUST_PATTERNS = {
     "Assembly": r"^\s*(\.(text|globl|global|section|byte|long|macro|intel_syntax|type|align|file)|"
                 r"(mov\w*|push\w*|add\w*|ret|jmp|call|ld[rphi]?|st[rp]?|bx|global|section|%macro|"
                 r"bits|org|db|cglobal|PROLOGUE)\b)",
@@ -74,7 +74,7 @@ _MUST = {
     "XML": r"^\s*<[?!\w]", "YAML": r"^\s*(-\s+)?[\w\"'./$-]+:(\s|$)",
     "reStructuredText": r"^[=~^\-`#*\"]{4,}\s*$|^\.\. ",
 }
-_MUST = {lang: re.compile(pattern, re.MULTILINE) for lang, pattern in _MUST.items()}
+_MUST = {lang: re.compile(pattern, re.MULTILINE) for lang, pattern in _MUST_PATTERNS.items()}
 _HTML_OPENING = re.compile(r"\s*(<!--.*?-->\s*)*<(!doctype html|html)", re.IGNORECASE | re.DOTALL)
 
 

@@ -77,7 +77,8 @@ def loss(places, logits, deltas, labels, boxes):
 def cover(logits, stride, labels, boxes):
     """A map's [classes + 1, H, W] loss for one image: the mean over kinds of the mean over their
     places, since most of a page is paragraphs and paper."""
-    nothing, high, wide = logits.shape[0] - 1, *logits.shape[1:]
+    nothing = logits.shape[0] - 1
+    high, wide = logits.shape[1:]
     wanted = torch.full((high, wide), nothing, device=logits.device)
     for label, box in zip(labels.tolist(), boxes.tolist(), strict=True):
         x0, y0, x1, y1 = (round(v / stride) for v in box)  # Places whose middle is inside.

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 
 namespace longview::server {
@@ -97,12 +98,10 @@ absl::Status AnswerBytes::Add(size_t bytes) {
   if (budget_ != nullptr && sum > kFew) {
     if (sum > budget_->limits().per_client) return OverAll(sum, budget_->limits().per_client);
     if (bytes_ <= kFew) {
-      auto held = budget_->TryReserve(client_, sum);
-      if (!held.ok()) return held.status();
-      held_ = *std::move(held);
-    } else if (absl::Status fits = held_.Resize(sum); !fits.ok()) {
-      return fits;
-    }
+      ASSIGN_OR_RETURN(auto held, budget_->TryReserve(client_, sum));
+      held_ = std::move(held);
+    } else
+      RETURN_IF_ERROR(held_.Resize(sum));
   }
   bytes_ = sum;
   return absl::OkStatus();

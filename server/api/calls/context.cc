@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 
 namespace longview::server {
@@ -70,13 +71,13 @@ absl::Status CheckAccepting(ApiContext& context, std::string_view model) {
 
 absl::StatusOr<ModelHandle> FindModel(ApiContext& context, std::string_view name,
                                       std::string_view version) {
-  if (absl::Status status = CheckAccepting(context, name); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckAccepting(context, name));
   return context.store.Find(name, version);
 }
 
 absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_view name,
                                              std::string_view version, models::Task task) {
-  if (absl::Status status = CheckAccepting(context, name); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckAccepting(context, name));
   absl::StatusOr<ModelHandle> model = name.empty() ? context.store.FindForTask(name, version, task)
                                                    : context.store.Find(name, version);
   if (!model.ok()) return model;

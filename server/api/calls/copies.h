@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/model.h"
+#include "models/status_macros.h"
 
 namespace longview::server {
 
@@ -58,10 +59,7 @@ class Like {
 
   // One copy for each element. INVALID_ARGUMENT if several take more than the limit.
   absl::StatusOr<std::vector<T>> Copies(size_t elements, const CopyTerms& terms = {}) const {
-    if (absl::Status status = CheckCopies(MembersOf(value_, terms), elements, terms);
-        !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(CheckCopies(MembersOf(value_, terms), elements, terms));
     return std::vector<T>(elements, value_);
   }
 

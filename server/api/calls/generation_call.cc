@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "models/status_macros.h"
 #include "server/api/calls/answer_bytes.h"
 #include "server/api/calls/item_group.h"
 #include "server/exception_guard.h"
@@ -64,8 +65,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     for (Piece& piece : pieces) {
       if (piece.echo) {
         AnswerBytes held = group.TakeExpected(item);
-        const absl::Status told = TellPrompt(first, std::move(piece), std::move(held));
-        if (!told.ok()) return told;
+        RETURN_IF_ERROR(TellPrompt(first, std::move(piece), std::move(held)));
         continue;
       }
       piece.index += first;
@@ -83,7 +83,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     if (bytes.bytes() == 0) bytes = AnswerBytes(context_.options.bytes, info_.client);
     const size_t all = MemoryOf(piece);
     if (all > bytes.bytes()) {
-      if (absl::Status fits = bytes.Add(all - bytes.bytes()); !fits.ok()) return fits;
+      RETURN_IF_ERROR(bytes.Add(all - bytes.bytes()));
     }
     const auto held = std::make_shared<const Held>(std::move(piece), std::move(bytes));
     flow_->AddEcho({{held, &held->piece}, first, sequences_});

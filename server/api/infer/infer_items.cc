@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/api/calls/context.h"
 #include "server/api/calls/copies.h"
 #include "server/api/infer/token_rows.h"
@@ -29,11 +30,10 @@ absl::StatusOr<int64_t> CountStrings(const InputTensor& input) {
 }
 
 absl::Status CheckCount(const InputTensor& input, int64_t wanted, std::string_view of) {
-  const absl::StatusOr<int64_t> count = CountStrings(input);
-  if (!count.ok()) return count.status();
-  if (*count == wanted) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t count, CountStrings(input));
+  if (count == wanted) return absl::OkStatus();
   return BadInput(input.name,
-                  absl::StrCat("has ", *count, " items, ", std::string(of), " has ", wanted));
+                  absl::StrCat("has ", count, " items, ", std::string(of), " has ", wanted));
 }
 
 // Inputs that only go with token ids, and those that only go with text.
@@ -47,22 +47,21 @@ absl::StatusOr<ItemShape> MeasureText(const std::vector<InputTensor>& inputs, Ta
     if (Find(inputs, name) != nullptr) return BadInput(name, "goes with input_ids, not with text");
   }
   const InputTensor& text = *Find(inputs, "text");
-  const absl::StatusOr<int64_t> items = CountStrings(text);
-  if (!items.ok()) return items.status();
+  ASSIGN_OR_RETURN(const int64_t items, CountStrings(text));
   if (const InputTensor* pair = Find(inputs, "text_pair")) {
-    if (auto status = CheckCount(*pair, *items, "text"); !status.ok()) return status;
+    if (auto status = CheckCount(*pair, items, "text"); !status.ok()) return status;
   }
   if (task == Task::kQuestionAnswering) {
     const InputTensor* question = Find(inputs, "question");
     if (question == nullptr) return BadInput("question", "missing; it is needed with text");
-    if (auto status = CheckCount(*question, *items, "text"); !status.ok()) return status;
+    if (auto status = CheckCount(*question, items, "text"); !status.ok()) return status;
   }
   if (task == Task::kMultipleChoice) {
     const InputTensor* choices = Find(inputs, "choices");
     if (choices == nullptr) return BadInput("choices", "missing; they are needed with text");
     if (auto status = CountStrings(*choices).status(); !status.ok()) return status;
   }
-  return ItemShape{*items, true, 0};
+  return ItemShape{items, true, 0};
 }
 
 absl::StatusOr<ItemShape> MeasureTokens(const std::vector<InputTensor>& inputs, Task task) {
@@ -102,9 +101,8 @@ absl::StatusOr<ItemShape> MeasureImages(const std::vector<InputTensor>& inputs, 
   const InputTensor& given = image != nullptr ? *image : *pixels;
   int64_t items = given.shape[0];
   if (image != nullptr) {
-    const absl::StatusOr<int64_t> count = CountStrings(*image);
-    if (!count.ok()) return count.status();
-    items = *count;
+    ASSIGN_OR_RETURN(const int64_t count, CountStrings(*image));
+    items = count;
   } else if (given.shape.size() != 4 || given.shape[1] != 3) {
     return BadInput(given.name,
                     absl::StrCat("shape is ", ShapeText(given.shape), ", must be [n,3,H,W]"));
@@ -153,39 +151,33 @@ absl::StatusOr<Strings> ReadOptionalStrings(const std::vector<InputTensor>& inpu
 }
 
 absl::Status AddTexts(const std::vector<InputTensor>& inputs, std::vector<Request>& items) {
-  const auto texts = ReadOptionalStrings(inputs, "text");
-  if (!texts.ok()) return texts.status();
-  const auto pairs = ReadOptionalStrings(inputs, "text_pair");
-  if (!pairs.ok()) return pairs.status();
-  const auto questions = ReadOptionalStrings(inputs, "question");
-  if (!questions.ok()) return questions.status();
-  const auto choices = ReadOptionalStrings(inputs, "choices");
-  if (!choices.ok()) return choices.status();
+  ASSIGN_OR_RETURN(const auto texts, ReadOptionalStrings(inputs, "text"));
+  ASSIGN_OR_RETURN(const auto pairs, ReadOptionalStrings(inputs, "text_pair"));
+  ASSIGN_OR_RETURN(const auto questions, ReadOptionalStrings(inputs, "question"));
+  ASSIGN_OR_RETURN(const auto choices, ReadOptionalStrings(inputs, "choices"));
   for (size_t i = 0; i < items.size(); ++i) {
-    items[i].text.emplace((*texts)[i]);
-    if (!pairs->empty()) items[i].text_pair.emplace((*pairs)[i]);
-    if (!questions->empty()) items[i].question.emplace((*questions)[i]);
-    items[i].choices.assign(choices->begin(), choices->end());
+    items[i].text.emplace(texts[i]);
+    if (!pairs.empty()) items[i].text_pair.emplace(pairs[i]);
+    if (!questions.empty()) items[i].question.emplace(questions[i]);
+    items[i].choices.assign(choices.begin(), choices.end());
   }
   return absl::OkStatus();
 }
 
 absl::Status AddTokens(const std::vector<InputTensor>& inputs, bool keep_padding,
                        std::vector<Request>& items) {
-  absl::StatusOr<std::vector<models::TokenInput>> rows = ReadTokenRows(inputs, keep_padding);
-  if (!rows.ok()) return rows.status();
+  ASSIGN_OR_RETURN(std::vector<models::TokenInput> rows, ReadTokenRows(inputs, keep_padding));
   if (items.front().task == Task::kMultipleChoice) {
-    items.front().choice_tokens = *std::move(rows);
+    items.front().choice_tokens = std::move(rows);
     return absl::OkStatus();
   }
-  for (size_t i = 0; i < items.size(); ++i) items[i].tokens = std::move((*rows)[i]);
+  for (size_t i = 0; i < items.size(); ++i) items[i].tokens = std::move(rows[i]);
   const InputTensor* pair = Find(inputs, "input_ids_pair");
   if (pair == nullptr) return absl::OkStatus();
-  const absl::StatusOr<std::vector<int32_t>> ids = ReadIntegers(*pair);
-  if (!ids.ok()) return ids.status();
+  ASSIGN_OR_RETURN(const std::vector<int32_t> ids, ReadIntegers(*pair));
   const auto width = static_cast<size_t>(pair->shape[1]);
   for (size_t i = 0; i < items.size(); ++i) {
-    const auto begin = ids->begin() + static_cast<ptrdiff_t>(i * width);
+    const auto begin = ids.begin() + static_cast<ptrdiff_t>(i * width);
     items[i].tokens_pair.emplace().ids.assign(begin, begin + static_cast<ptrdiff_t>(width));
   }
   return absl::OkStatus();
@@ -193,9 +185,8 @@ absl::Status AddTokens(const std::vector<InputTensor>& inputs, bool keep_padding
 
 absl::Status AddImages(const std::vector<InputTensor>& inputs, std::vector<Request>& items) {
   if (Find(inputs, "image") != nullptr) {
-    const auto images = ReadOptionalStrings(inputs, "image");
-    if (!images.ok()) return images.status();
-    for (size_t i = 0; i < items.size(); ++i) items[i].image.emplace((*images)[i]);
+    ASSIGN_OR_RETURN(const auto images, ReadOptionalStrings(inputs, "image"));
+    for (size_t i = 0; i < items.size(); ++i) items[i].image.emplace(images[i]);
     return absl::OkStatus();
   }
   const InputTensor& pixels = *Find(inputs, "pixel_values");
@@ -274,9 +265,8 @@ absl::StatusOr<std::vector<Request>> BuildItems(const std::vector<InputTensor>& 
                                                      : AddTokens(inputs, keep_padding, *items);
   if (!status.ok()) return status;
   if (const InputTensor* start = Find(inputs, kDecoderInput)) {
-    absl::StatusOr<std::vector<int32_t>> ids = ReadIntegers(*start);
-    if (!ids.ok()) return ids.status();
-    items->front().decoder_tokens.emplace().ids = *std::move(ids);
+    ASSIGN_OR_RETURN(std::vector<int32_t> ids, ReadIntegers(*start));
+    items->front().decoder_tokens.emplace().ids = std::move(ids);
   }
   return items;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "models/status_macros.h"
 #include "server/api/calls/context.h"
 #include "server/api/infer/answer_json.h"
 #include "server/api/infer/detection_outputs.h"
@@ -277,12 +278,11 @@ absl::StatusOr<HostTensor> JoinScores(const PlannedOutput& output, const models:
 absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& request,
                                        const models::ModelInfo& info, const ItemShape& shape,
                                        const std::string& pooling) {
-  absl::StatusOr<std::vector<TensorSpec>> specs = request.outputs_size() > 0
+  ASSIGN_OR_RETURN(std::vector<TensorSpec> specs, request.outputs_size() > 0
                                                       ? NamedOutputs(request, info, shape, pooling)
-                                                      : DefaultOutputs(info, shape, pooling);
-  if (!specs.ok()) return specs.status();
+                                                      : DefaultOutputs(info, shape, pooling));
   OutputPlan plan;
-  for (TensorSpec& spec : *specs) {
+  for (TensorSpec& spec : specs) {
     OutputKind kind = KindOf(spec.name, info.task);
     if (kind == OutputKind::kMaskRuns) {
       plan.masks = true;
@@ -302,10 +302,10 @@ absl::StatusOr<OutputPlan> PlanOutputs(const inference::ModelInferRequest& reque
     plan.per_token = plan.per_token || IsPerToken(spec.name, info.task);
     int classes = 0;
     if (request.outputs_size() > 0) {
-      const auto wanted =
-          ClassesWanted(request.outputs(static_cast<int>(plan.outputs.size())), kind, info);
-      if (!wanted.ok()) return wanted.status();
-      classes = *wanted;
+      ASSIGN_OR_RETURN(
+          const auto wanted,
+          ClassesWanted(request.outputs(static_cast<int>(plan.outputs.size())), kind, info));
+      classes = wanted;
     }
     plan.outputs.push_back({kind, std::move(spec), classes});
   }

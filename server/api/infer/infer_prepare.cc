@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"
 #include "models/model.h"
+#include "models/status_macros.h"
 #include "server/api/infer/detection_outputs.h"
 #include "server/api/infer/infer_items.h"
 #include "server/api/infer/infer_parameters.h"
@@ -96,25 +97,20 @@ absl::Status PrepareInfer(const ApiContext& context, const inference::ModelInfer
   const models::ModelInfo& info = out.frame.model->model->info();
   out.frame.id = request.id();
   out.frame.raw = request.raw_input_contents_size() > 0;
-  const auto inputs = ReadInputs(request, info);
-  if (!inputs.ok()) return inputs.status();
-  const auto parameters = ReadParameters(request.parameters(), info.task);
-  if (!parameters.ok()) return parameters.status();
-  auto shape = MeasureItems(*inputs, info, context.options.max_items);
-  if (!shape.ok()) return shape.status();
-  shape->scores = parameters->generation && parameters->generation->max_new_tokens == 0;
-  auto plan = PlanOutputs(request, info, *shape, parameters->pooling);
-  if (!plan.ok()) return plan.status();
-  const auto bytes = static_cast<size_t>(LeastAnswerBytes(*plan, *shape));
+  ASSIGN_OR_RETURN(const auto inputs, ReadInputs(request, info));
+  ASSIGN_OR_RETURN(const auto parameters, ReadParameters(request.parameters(), info.task));
+  ASSIGN_OR_RETURN(auto shape, MeasureItems(inputs, info, context.options.max_items));
+  shape.scores = parameters.generation && parameters.generation->max_new_tokens == 0;
+  ASSIGN_OR_RETURN(auto plan, PlanOutputs(request, info, shape, parameters.pooling));
+  const auto bytes = static_cast<size_t>(LeastAnswerBytes(plan, shape));
   if (auto status = CheckAnswerSize(context, bytes); !status.ok()) return status;
-  const bool keep_padding = plan->per_token && !Generates(info.task);
-  auto items = BuildItems(*inputs, info, *parameters, keep_padding);
-  if (!items.ok()) return items.status();
-  for (models::Request& item : *items) SetOutputs(*plan, item);
-  out.items = *std::move(items);
-  out.pieces = std::all_of(plan->outputs.begin(), plan->outputs.end(), IsOfSequences);
-  out.frame.plan = *std::move(plan);
-  out.timeout = parameters->timeout;
+  const bool keep_padding = plan.per_token && !Generates(info.task);
+  ASSIGN_OR_RETURN(auto items, BuildItems(inputs, info, parameters, keep_padding));
+  for (models::Request& item : items) SetOutputs(plan, item);
+  out.items = std::move(items);
+  out.pieces = std::all_of(plan.outputs.begin(), plan.outputs.end(), IsOfSequences);
+  out.frame.plan = std::move(plan);
+  out.timeout = parameters.timeout;
   return absl::OkStatus();
 }
 
@@ -133,16 +129,13 @@ absl::StatusOr<inference::ModelInferResponse> BuildInferResponse(
   response.set_id(frame.id);
   for (const PlannedOutput& output : frame.plan.outputs) {
     if (output.kind == OutputKind::kMaskPixels) {
-      const absl::Status status = CheckAnswerSize(context, MaskPixelBytes(answers.front()));
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(CheckAnswerSize(context, MaskPixelBytes(answers.front())));
     }
     if (output.kind == OutputKind::kTokenIds) {
-      const absl::Status status = CheckAnswerSize(context, TokenRowBytes(answers));
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(CheckAnswerSize(context, TokenRowBytes(answers)));
     }
-    const auto tensor = JoinOutput(output, frame.model->model->info(), answers);
-    if (!tensor.ok()) return tensor.status();
-    AppendOutput(*tensor, frame.raw, response);
+    ASSIGN_OR_RETURN(const auto tensor, JoinOutput(output, frame.model->model->info(), answers));
+    AppendOutput(tensor, frame.raw, response);
   }
   if (auto status = CheckAnswerSize(context, response.ByteSizeLong()); !status.ok()) return status;
   return response;

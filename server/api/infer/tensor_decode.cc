@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/status_macros.h"
 #include "server/api/calls/context.h"
 #include "server/api/infer/parameter_values.h"
 #include "server/errors.h"
@@ -165,15 +166,13 @@ absl::StatusOr<InputTensor> ReadInput(const inference::ModelInferRequest::InferI
         info.inputs, ", ", [](std::string* out, const auto& known) { *out += known.name; });
     return BadField(FieldOf(tensor.name()), absl::StrCat("unknown name; the model takes: ", names));
   }
-  const absl::StatusOr<TensorType> type = CheckDatatype(*spec, tensor.datatype());
-  if (!type.ok()) return type.status();
+  ASSIGN_OR_RETURN(const TensorType type, CheckDatatype(*spec, tensor.datatype()));
   InputTensor input;
   input.name = tensor.name();
-  input.type = *type;
+  input.type = type;
   input.shape.assign(tensor.shape().begin(), tensor.shape().end());
-  const absl::StatusOr<int64_t> count = CountElements(input.name, input.shape);
-  if (!count.ok()) return count.status();
-  input.count = *count;
+  ASSIGN_OR_RETURN(const int64_t count, CountElements(input.name, input.shape));
+  input.count = count;
   input.is_raw = raw != nullptr;
   if (raw != nullptr) input.raw = *raw;
   input.contents = &tensor.contents();
@@ -233,17 +232,16 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
 absl::StatusOr<std::vector<InputTensor>> ReadInputs(const inference::ModelInferRequest& request,
                                                     const models::ModelInfo& info) {
   if (request.inputs_size() == 0) return BadField("inputs", "none given");
-  if (absl::Status status = CheckRawAgainstInputs(request); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckRawAgainstInputs(request));
   std::vector<InputTensor> inputs;
   for (int i = 0; i < request.inputs_size(); ++i) {
     const std::string* raw =
         request.raw_input_contents_size() > 0 ? &request.raw_input_contents(i) : nullptr;
-    absl::StatusOr<InputTensor> input = ReadInput(request.inputs(i), info, raw);
-    if (!input.ok()) return input.status();
+    ASSIGN_OR_RETURN(InputTensor input, ReadInput(request.inputs(i), info, raw));
     for (const InputTensor& other : inputs) {
-      if (other.name == input->name) return BadField(FieldOf(other.name), "given twice");
+      if (other.name == input.name) return BadField(FieldOf(other.name), "given twice");
     }
-    inputs.push_back(*std::move(input));
+    inputs.push_back(std::move(input));
   }
   return inputs;
 }

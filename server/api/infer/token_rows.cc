@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/api/calls/context.h"
 #include "server/errors.h"
 
@@ -87,16 +88,14 @@ absl::StatusOr<std::vector<models::TokenInput>> ReadTokenRows(
       {"token_type_ids", &columns.types},
       {"global_attention_mask", &columns.global}};
   for (const auto& [name, values] : wanted) {
-    absl::StatusOr<Integers> read = ReadOptionalIntegers(inputs, name);
-    if (!read.ok()) return read.status();
-    *values = *std::move(read);
+    ASSIGN_OR_RETURN(Integers read, ReadOptionalIntegers(inputs, name));
+    *values = std::move(read);
   }
   const auto width = static_cast<size_t>(Find(inputs, "input_ids")->shape.back());
   std::vector<models::TokenInput> rows;
   for (size_t i = 0; i * width < columns.ids.size(); ++i) {
-    absl::StatusOr<models::TokenInput> row = ReadRow(columns, i, width, keep_padding);
-    if (!row.ok()) return row.status();
-    rows.push_back(*std::move(row));
+    ASSIGN_OR_RETURN(models::TokenInput row, ReadRow(columns, i, width, keep_padding));
+    rows.push_back(std::move(row));
   }
   return rows;
 }

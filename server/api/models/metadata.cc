@@ -1,3 +1,4 @@
+#include "models/status_macros.h"
 #include "server/api/api.h"
 
 #include <string>
@@ -55,9 +56,8 @@ inference::ServerMetadataResponse Api::ServerMetadata() const {
 
 absl::StatusOr<inference::ModelMetadataResponse> Api::ModelMetadata(
     std::string_view name, std::string_view version) const {
-  const auto found = store().Find(name, version);
-  if (!found.ok()) return found.status();
-  const ServedModel& model = **found;
+  ASSIGN_OR_RETURN(const auto found, store().Find(name, version));
+  const ServedModel& model = *found;
   const models::ModelInfo& info = model.model->info();
   inference::ModelMetadataResponse out;
   out.set_name(model.name);
@@ -73,9 +73,8 @@ absl::StatusOr<inference::ModelMetadataResponse> Api::ModelMetadata(
 
 absl::StatusOr<inference::ModelConfigResponse> Api::ModelConfig(std::string_view name,
                                                                 std::string_view version) const {
-  const auto found = store().Find(name, version);
-  if (!found.ok()) return found.status();
-  const ServedModel& model = **found;
+  ASSIGN_OR_RETURN(const auto found, store().Find(name, version));
+  const ServedModel& model = *found;
   const models::ModelInfo& info = model.model->info();
   inference::ModelConfigResponse response;
   inference::ModelConfig& out = *response.mutable_config();

@@ -1,5 +1,6 @@
 #include "server/api/models/model_service.h"
 
+#include "models/status_macros.h"
 #include "server/api/api.h"
 
 #include <algorithm>
@@ -133,9 +134,8 @@ absl::StatusOr<longview::v1::ListModelsResponse> Api::ListModels() const {
 
 absl::StatusOr<longview::v1::Model> Api::GetModel(
     const longview::v1::GetModelRequest& request) const {
-  const auto status = FindStatus(store(), request.model(), request.version());
-  if (!status.ok()) return status.status();
-  return DescribeModel(*status);
+  ASSIGN_OR_RETURN(const auto status, FindStatus(store(), request.model(), request.version()));
+  return DescribeModel(status);
 }
 
 namespace {
@@ -163,18 +163,16 @@ void Api::UnloadModel(const CallInfo& info, const longview::v1::UnloadModelReque
 }
 
 absl::StatusOr<bool> Api::ModelReady(std::string_view name, std::string_view version) const {
-  const auto status = FindStatus(store(), name, version);
-  if (!status.ok()) return status.status();
-  return status->state == ModelState::kReady;
+  ASSIGN_OR_RETURN(const auto status, FindStatus(store(), name, version));
+  return status.state == ModelState::kReady;
 }
 
 absl::StatusOr<inference::ModelStatisticsResponse> Api::ModelStatistics(
     std::string_view name, std::string_view version) const {
   inference::ModelStatisticsResponse out;
   if (!name.empty()) {
-    const auto model = store().Find(name, version);
-    if (!model.ok()) return model.status();
-    *out.add_model_stats() = context_.statistics.Get((*model)->name, (*model)->version);
+    ASSIGN_OR_RETURN(const auto model, store().Find(name, version));
+    *out.add_model_stats() = context_.statistics.Get(model->name, model->version);
     return out;
   }
   for (const ModelStatus& status : store().List()) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/api/api.h"
 #include "server/api/calls/call_totals.h"
 #include "server/api/typed/generate_requests.h"
@@ -117,9 +118,8 @@ absl::StatusOr<longview::v1::Document> DocumentUpload::Finish() {
     cancelled = cancelled_;
   }
   if (cancelled) return Failed(Cancelled());
-  const absl::Status status = context_.recorder.Done(
-      info_, labels_, absl::OkStatus(), {.items = 1, .tokens = open_.usage.input_tokens});
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(context_.recorder.Done(info_, labels_, absl::OkStatus(),
+                                         {.items = 1, .tokens = open_.usage.input_tokens}));
   return ToProto(open_, absl::ToDoubleSeconds(SteadyNow() - info_.arrival));
 }
 
@@ -145,8 +145,7 @@ absl::StatusOr<longview::v1::Document> Api::CloseDocument(
       context.documents.Close(request.handle(), info.client);
   ModelLabels labels;
   if (open.ok()) labels = {open->model->name, open->model->version};
-  const absl::Status status = context.recorder.Done(info, labels, open.status(), {});
-  if (!status.ok()) return status;
+  RETURN_IF_ERROR(context.recorder.Done(info, labels, open.status(), {}));
   return ToProto(*open, absl::ToDoubleSeconds(SteadyNow() - info.arrival));
 }
 

@@ -1,3 +1,4 @@
+#include "models/status_macros.h"
 #include "server/api/api.h"
 
 #include <span>
@@ -59,9 +60,8 @@ absl::StatusOr<EmbedResponse> Joined(const Chunks& chunks, const std::vector<Com
     added->set_start(chunks.ranges[i].start);
     added->set_end(chunks.ranges[i].end);
     const auto [item, vector] = chunks.sources[i];
-    const auto values = VectorOf(items[static_cast<size_t>(item)].answer, vector);
-    if (!values.ok()) return values.status();
-    out.mutable_embedding()->Add(values->begin(), values->end());
+    ASSIGN_OR_RETURN(const auto values, VectorOf(items[static_cast<size_t>(item)].answer, vector));
+    out.mutable_embedding()->Add(values.begin(), values.end());
   }
   const CallTotals totals = TotalsOf(items);
   *out.mutable_usage() = ToUsage(totals.usage);

@@ -1,3 +1,4 @@
+#include "models/status_macros.h"
 #include "server/api/api.h"
 
 #include <deque>
@@ -128,10 +129,10 @@ absl::StatusOr<DocumentUse> FindStart(ApiContext& context, const CallInfo& info,
                                             Quoted(use.model->name), " did"));
     }
   }
-  absl::StatusOr<ModelHandle> model = FindGenerator(
-      context, use.model == nullptr ? proto.model() : use.model->name, proto.version());
-  if (!model.ok()) return model.status();
-  if (use.model == nullptr) use.model = *std::move(model);
+  ASSIGN_OR_RETURN(ModelHandle model,
+                   FindGenerator(context, use.model == nullptr ? proto.model() : use.model->name,
+                                 proto.version()));
+  if (use.model == nullptr) use.model = std::move(model);
   return use;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/api/calls/context.h"
 #include "server/api/infer/infer_items.h"
 
@@ -42,7 +43,7 @@ template <typename Proto>
 absl::StatusOr<models::Request> ReadShared(const Proto& in, Task task) {
   models::Request out;
   out.task = task;
-  if (absl::Status status = ReadDocument(in, out); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadDocument(in, out));
   if (in.has_truncate()) out.truncate = in.truncate();
   if (in.global_positions_size() > 0) {
     out.global_positions.emplace(in.global_positions().begin(), in.global_positions().end());

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/api/calls/copies.h"
 #include "server/errors.h"
@@ -38,24 +39,23 @@ absl::Status ReadTypes(json& value, const std::string& name, CohereEmbedBody& ou
     return FieldError(name, absl::StrCat("expected strings, got ", Describe(value)));
   }
   for (size_t i = 0; i < value.size(); ++i) {
-    const auto form = ReadVectorForm(value[i], absl::StrCat(name, "[", i, "]"), kKnown);
-    if (!form.ok()) return form.status();
-    const bool again = std::find(out.forms.begin(), out.forms.end(), *form) != out.forms.end();
-    if (!again) out.forms.push_back(*form);
+    ASSIGN_OR_RETURN(const auto form,
+                     ReadVectorForm(value[i], absl::StrCat(name, "[", i, "]"), kKnown));
+    const bool again = std::find(out.forms.begin(), out.forms.end(), form) != out.forms.end();
+    if (!again) out.forms.push_back(form);
   }
   return absl::OkStatus();
 }
 
 // END cuts the end of a text off, START its beginning; NONE makes a text that is too long an error.
 absl::Status ReadCohereTruncate(json& value, const std::string& name, CohereEmbedBody& out) {
-  const absl::StatusOr<std::string> which = ReadString(value, name);
-  if (!which.ok()) return which.status();
-  if (*which != "NONE" && *which != "START" && *which != "END") {
-    return FieldError(name, absl::StrCat("is ", Quoted(*which), ", expected NONE, START or END"));
+  ASSIGN_OR_RETURN(const std::string which, ReadString(value, name));
+  if (which != "NONE" && which != "START" && which != "END") {
+    return FieldError(name, absl::StrCat("is ", Quoted(which), ", expected NONE, START or END"));
   }
-  out.like->set_truncate(*which != "NONE");
-  if (*which == "START") out.like->set_truncation_direction("left");
-  if (*which == "END") out.like->set_truncation_direction("right");
+  out.like->set_truncate(which != "NONE");
+  if (which == "START") out.like->set_truncation_direction("left");
+  if (which == "END") out.like->set_truncation_direction("right");
   return absl::OkStatus();
 }
 
@@ -85,9 +85,8 @@ absl::Status ReadCohereTexts(CohereEmbedBody& body, CohereEmbedRequest& out) {
     return FieldError(kCohereTexts, absl::StrCat("expected 1 to ", kMaxEmbeddingInputs,
                                                  " strings, got ", Describe(texts)));
   }
-  absl::StatusOr<std::vector<EmbedRequest>> items = body.like.Copies(texts.size());
-  if (!items.ok()) return items.status();
-  out.items = *std::move(items);
+  ASSIGN_OR_RETURN(std::vector<EmbedRequest> items, body.like.Copies(texts.size()));
+  out.items = std::move(items);
   for (size_t i = 0; i < texts.size(); ++i) {
     const std::string field = absl::StrCat(kCohereTexts, "[", i, "]");
     if (auto s = ReadEmbedText(texts[i], field, out.items[i]); !s.ok()) return s;
@@ -99,18 +98,17 @@ absl::Status ReadCohereTexts(CohereEmbedBody& body, CohereEmbedRequest& out) {
 }  // namespace
 
 absl::StatusOr<CohereEmbedRequest> ParseCohereEmbed(std::string_view text, size_t max_bytes) {
-  absl::StatusOr<json> object = ParseObject(text, max_bytes);
-  if (!object.ok()) return object.status();
+  ASSIGN_OR_RETURN(json object, ParseObject(text, max_bytes));
   CohereEmbedRequest out;
-  if (absl::Status s = ReadModelName(*object, "", &out.model); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadModelName(object, "", &out.model));
   CohereEmbedBody body;
-  if (absl::Status s = CohereEmbedTable().Read(*object, body); !s.ok()) return s;
+  RETURN_IF_ERROR(CohereEmbedTable().Read(object, body));
   if (body.max_tokens) {
     if (!body.like->truncate()) return FieldError("max_tokens", "goes with truncate START or END");
     body.like->set_truncate_prompt_tokens(*body.max_tokens);
   }
   out.forms = std::move(body.forms);
-  if (absl::Status status = ReadCohereTexts(body, out); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadCohereTexts(body, out));
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/reflection.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/message.h"
@@ -49,7 +50,7 @@ absl::Status ReadRepeated(json& value, const FieldDescriptor& field, Message* me
   const std::string& name = field.name();
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
     std::vector<int32_t> numbers;
-    if (absl::Status status = AppendNumbers(value, name, &numbers); !status.ok()) return status;
+    RETURN_IF_ERROR(AppendNumbers(value, name, &numbers));
     const auto to = r.GetMutableRepeatedFieldRef<int32_t>(message, &field);
     for (const int32_t number : numbers) to.Add(number);
     return absl::OkStatus();
@@ -62,16 +63,14 @@ absl::Status ReadRepeated(json& value, const FieldDescriptor& field, Message* me
       if (!element.is_object()) {
         return FieldError(name, absl::StrCat("expected objects, got ", Describe(element)));
       }
-      absl::Status status = ReadMembers(element, r.AddMessage(message, &field));
-      if (!status.ok()) return status;
+      RETURN_IF_ERROR(ReadMembers(element, r.AddMessage(message, &field)));
       continue;
     }
     if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
       return FieldError(name, "cannot be given here");
     }
-    absl::StatusOr<std::string> text = ReadText(element, field);
-    if (!text.ok()) return text.status();
-    r.AddString(message, &field, *std::move(text));
+    ASSIGN_OR_RETURN(std::string text, ReadText(element, field));
+    r.AddString(message, &field, std::move(text));
   }
   return absl::OkStatus();
 }
@@ -131,11 +130,10 @@ json FromText(const FieldDescriptor& field, std::string text) {
 }
 
 absl::Status ReadMembers(json& object, Message* message) {
-  if (absl::Status status = ExpectObject(object); !status.ok()) return status;
+  RETURN_IF_ERROR(ExpectObject(object));
   for (auto&& [name, value] : object.items()) {
-    const auto field = FindMember(*message->GetDescriptor(), name);
-    if (!field.ok()) return field.status();
-    if (absl::Status status = ReadField(value, **field, message); !status.ok()) return status;
+    ASSIGN_OR_RETURN(const auto field, FindMember(*message->GetDescriptor(), name));
+    RETURN_IF_ERROR(ReadField(value, *field, message));
   }
   return absl::OkStatus();
 }
@@ -146,9 +144,9 @@ absl::Status ReadMessage(json object, Message* message) { return ReadMembers(obj
 
 absl::Status ReadTextField(std::string_view name, std::string value, Message* message) {
   const size_t dot = name.find('.');
-  const auto found = FindMember(*message->GetDescriptor(), std::string(name.substr(0, dot)));
-  if (!found.ok()) return found.status();
-  const FieldDescriptor& field = **found;
+  ASSIGN_OR_RETURN(const auto found,
+                   FindMember(*message->GetDescriptor(), std::string(name.substr(0, dot))));
+  const FieldDescriptor& field = *found;
   if (dot != std::string_view::npos) {
     if (field.is_repeated() || field.cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
       return FieldError(name, "unknown field");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/number_arrays.h"
@@ -187,7 +188,7 @@ absl::StatusOr<json> ParseJson(std::string_view text, size_t max_bytes) {
 absl::StatusOr<json> ParseObject(std::string_view text, size_t max_bytes) {
   absl::StatusOr<json> body = ParseJson(text, max_bytes);
   if (!body.ok()) return body;
-  if (absl::Status status = ExpectObject(*body); !status.ok()) return status;
+  RETURN_IF_ERROR(ExpectObject(*body));
   return body;
 }
 

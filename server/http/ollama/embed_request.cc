@@ -1,3 +1,4 @@
+#include "models/status_macros.h"
 #include "server/http/ollama/embed.h"
 
 #include <cstdint>
@@ -59,22 +60,20 @@ const MemberTable<OllamaBody>& TableOf(OllamaRoute route) {
 
 absl::StatusOr<ListRequest<EmbedRequest>> ParseOllamaEmbed(OllamaRoute route, std::string_view text,
                                                            size_t max_bytes) {
-  absl::StatusOr<json> object = ParseObject(text, max_bytes);
-  if (!object.ok()) return object.status();
+  ASSIGN_OR_RETURN(json object, ParseObject(text, max_bytes));
   const char* const field = route == OllamaRoute::kEmbed ? "input" : "prompt";
   ListRequest<EmbedRequest> list{"", "", {}, field};
-  if (absl::Status s = ReadModelName(*object, "", &list.model); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadModelName(object, "", &list.model));
   // Ollama's clients name the tag that a model has without being given one.
   list.model = std::string(absl::StripSuffix(list.model, ":latest"));
   OllamaBody body;
   body.like->set_truncate(true);
-  if (absl::Status s = TableOf(route).Read(*object, body); !s.ok()) return s;
+  RETURN_IF_ERROR(TableOf(route).Read(object, body));
   if (body.texts.is_null()) return FieldError(field, "is missing");
-  absl::StatusOr<std::vector<EmbedRequest>> items =
-      route == OllamaRoute::kEmbed ? ReadEmbedInputs(body.texts, field, body.like)
-                                   : ReadLoneEmbedText(body.texts, field, body.like);
-  if (!items.ok()) return items.status();
-  for (EmbedRequest& item : *items) list.items.push_back(std::move(item));
+  ASSIGN_OR_RETURN(std::vector<EmbedRequest> items,
+                   route == OllamaRoute::kEmbed ? ReadEmbedInputs(body.texts, field, body.like)
+                                                : ReadLoneEmbedText(body.texts, field, body.like));
+  for (EmbedRequest& item : items) list.items.push_back(std::move(item));
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/http/context.h"
 #include "server/http/ollama/embed.h"
@@ -39,10 +40,9 @@ json Tag(const longview::v1::Model& model, absl::Time started) {
 }
 
 absl::StatusOr<HttpResponse> Tags(const HttpContext& context) {
-  const auto models = context.api.ListModels();
-  if (!models.ok()) return models.status();
+  ASSIGN_OR_RETURN(const auto models, context.api.ListModels());
   json tags = json::array();
-  for (const longview::v1::Model& model : models->models()) {
+  for (const longview::v1::Model& model : models.models()) {
     if (model.state() == "READY") tags.push_back(Tag(model, context.started));
   }
   return JsonResponse(json{{"models", std::move(tags)}}.dump());

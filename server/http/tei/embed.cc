@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/status_macros.h"
 #include "server/http/embed_inputs.h"
 #include "server/http/json/writer.h"
 #include "server/http/tei/embed_request.h"
@@ -14,11 +15,9 @@ namespace {
 using longview::v1::EmbedResponse;
 
 absl::StatusOr<EmbedListRequest> ReadEmbed(TeiBody body) {
-  absl::StatusOr<TeiEmbedBody> read = ReadTeiEmbed(std::move(body.object));
-  if (!read.ok()) return read.status();
-  auto items = ReadEmbedInputs(read->inputs, kInputs, read->like);
-  if (!items.ok()) return items.status();
-  return TeiEmbedList(body.model, *std::move(items));
+  ASSIGN_OR_RETURN(TeiEmbedBody read, ReadTeiEmbed(std::move(body.object)));
+  ASSIGN_OR_RETURN(auto items, ReadEmbedInputs(read.inputs, kInputs, read.like));
+  return TeiEmbedList(body.model, std::move(items));
 }
 
 HttpResponse Vectors(const ListAnswer<EmbedResponse>& answer) {

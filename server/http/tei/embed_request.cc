@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"
@@ -58,7 +59,7 @@ const MemberTable<TeiEmbedBody>& TeiEmbedTable() {
 absl::StatusOr<TeiEmbedBody> ReadTeiEmbed(json object) {
   TeiEmbedBody body;
   body.like->set_normalize(true);
-  if (absl::Status s = ReadTei(TeiEmbedTable(), object, body); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadTei(TeiEmbedTable(), object, body));
   if (body.inputs.is_null()) return FieldError(kInputs, "is missing");
   return body;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/api/calls/copies.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
@@ -27,17 +28,16 @@ struct PredictBody {
 };
 
 absl::Status ReadFunction(json& value, const std::string& name, PredictBody& out) {
-  const absl::StatusOr<std::string> function = ReadString(value, name);
-  if (!function.ok()) return function.status();
-  if (*function == "softmax") {
+  ASSIGN_OR_RETURN(const std::string function, ReadString(value, name));
+  if (function == "softmax") {
     out.form.scores = PredictScores::kSoftmax;
-  } else if (*function == "sigmoid") {
+  } else if (function == "sigmoid") {
     out.form.scores = PredictScores::kSigmoid;
-  } else if (*function == "none") {
+  } else if (function == "none") {
     out.form.scores = PredictScores::kLogits;
   } else {
-    return FieldError(
-        name, absl::StrCat("is ", Quoted(*function), ", expected softmax, sigmoid or none"));
+    return FieldError(name,
+                      absl::StrCat("is ", Quoted(function), ", expected softmax, sigmoid or none"));
   }
   return absl::OkStatus();
 }
@@ -74,9 +74,8 @@ absl::Status ReadPredictTexts(json& texts, const std::string& field, ClassifyReq
     return FieldError(field, absl::StrCat("expected one string or two, got ", Describe(texts)));
   }
   for (size_t i = 0; i < texts.size(); ++i) {
-    absl::StatusOr<std::string> text = TakeString(texts[i], absl::StrCat(field, "[", i, "]"));
-    if (!text.ok()) return text.status();
-    i == 0 ? out.set_text(*std::move(text)) : out.set_text_pair(*std::move(text));
+    ASSIGN_OR_RETURN(std::string text, TakeString(texts[i], absl::StrCat(field, "[", i, "]")));
+    i == 0 ? out.set_text(std::move(text)) : out.set_text_pair(std::move(text));
   }
   return absl::OkStatus();
 }
@@ -94,16 +93,13 @@ absl::Status ReadInputs(json& inputs, size_t most, const Like<ClassifyRequest>& 
     return FieldError(kInputs,
                       absl::StrCat("has ", inputs.size(), " elements, the limit is ", most));
   }
-  absl::StatusOr<std::vector<ClassifyRequest>> items =
-      like.Copies(out.form.batch ? inputs.size() : 1);
-  if (!items.ok()) return items.status();
-  for (size_t i = 0; i < items->size(); ++i) {
-    absl::Status s =
-        out.form.batch
-            ? ReadPredictTexts(inputs[i], absl::StrCat(kInputs, "[", i, "]"), (*items)[i])
-            : ReadPredictTexts(inputs, kInputs, (*items)[i]);
-    if (!s.ok()) return s;
-    out.list.items.push_back(std::move((*items)[i]));
+  ASSIGN_OR_RETURN(std::vector<ClassifyRequest> items,
+                   like.Copies(out.form.batch ? inputs.size() : 1));
+  for (size_t i = 0; i < items.size(); ++i) {
+    RETURN_IF_ERROR(out.form.batch
+                        ? ReadPredictTexts(inputs[i], absl::StrCat(kInputs, "[", i, "]"), items[i])
+                        : ReadPredictTexts(inputs, kInputs, items[i]));
+    out.list.items.push_back(std::move(items[i]));
   }
   return absl::OkStatus();
 }
@@ -112,7 +108,7 @@ absl::Status ReadInputs(json& inputs, size_t most, const Like<ClassifyRequest>& 
 
 absl::StatusOr<PredictRequest> ReadPredict(TeiBody body, size_t most) {
   PredictBody read;
-  if (absl::Status s = ReadTei(PredictTable(), body.object, read); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadTei(PredictTable(), body.object, read));
   if (read.inputs.is_null()) return FieldError(kInputs, "is missing");
   PredictRequest out;
   out.form = read.form;
@@ -122,7 +118,7 @@ absl::StatusOr<PredictRequest> ReadPredict(TeiBody body, size_t most) {
   out.list.field = kInputs;
   out.list.return_logits = logits;
   read.like->set_return_logits(logits);
-  if (absl::Status s = ReadInputs(read.inputs, most, read.like, out); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadInputs(read.inputs, most, read.like, out));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/json/writer.h"
@@ -34,9 +35,8 @@ absl::Status ReadTeiTexts(json& texts, const std::string& name, TeiRerankBody& o
     return FieldError(name, absl::StrCat("expected strings, got ", Describe(texts)));
   }
   for (size_t i = 0; i < texts.size(); ++i) {
-    absl::StatusOr<std::string> text = TakeString(texts[i], absl::StrCat(name, "[", i, "]"));
-    if (!text.ok()) return text.status();
-    out.request.add_documents(*std::move(text));
+    ASSIGN_OR_RETURN(std::string text, TakeString(texts[i], absl::StrCat(name, "[", i, "]")));
+    out.request.add_documents(std::move(text));
   }
   out.has_texts = true;
   return absl::OkStatus();
@@ -74,7 +74,7 @@ const MemberTable<TeiRerankBody>& TeiRerankTable() {
 absl::StatusOr<RerankRequest> ReadTeiRerank(TeiBody body) {
   TeiRerankBody read;
   read.request.set_model(std::move(body.model));
-  if (absl::Status s = ReadTei(TeiRerankTable(), body.object, read); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadTei(TeiRerankTable(), body.object, read));
   if (!read.has_query) return FieldError("query", "is missing");
   if (!read.has_texts) return FieldError(kTexts, "is missing");
   return std::move(read.request);

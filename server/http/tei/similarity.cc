@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/http/embed_inputs.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
@@ -23,10 +24,9 @@ constexpr char kSentences[] = "inputs.sentences";
 
 // The source's text comes first.
 absl::StatusOr<EmbedListRequest> ReadSimilarity(TeiBody body) {
-  absl::StatusOr<TeiEmbedBody> read = ReadTeiEmbed(std::move(body.object));
-  if (!read.ok()) return read.status();
-  read->like->set_normalize(true);
-  json& inputs = read->inputs;
+  ASSIGN_OR_RETURN(TeiEmbedBody read, ReadTeiEmbed(std::move(body.object)));
+  read.like->set_normalize(true);
+  json& inputs = read.inputs;
   if (!inputs.is_object()) {
     return FieldError(kInputs, absl::StrCat("expected an object, got ", Describe(inputs)));
   }
@@ -37,15 +37,14 @@ absl::StatusOr<EmbedListRequest> ReadSimilarity(TeiBody body) {
     return FieldError(kSentences, absl::StrCat("expected 1 to ", kMaxEmbeddingInputs - 1,
                                                " strings, got ", Describe(sentences)));
   }
-  absl::StatusOr<std::vector<EmbedRequest>> items = read->like.Copies(1 + sentences.size());
-  if (!items.ok()) return items.status();
-  absl::Status status = ReadEmbedText(inputs["source_sentence"], kSource, items->front());
+  ASSIGN_OR_RETURN(std::vector<EmbedRequest> items, read.like.Copies(1 + sentences.size()));
+  absl::Status status = ReadEmbedText(inputs["source_sentence"], kSource, items.front());
   for (size_t i = 0; i < sentences.size() && status.ok(); ++i) {
     const std::string field = absl::StrCat(kSentences, "[", i, "]");
-    status = ReadEmbedText(sentences[i], field, (*items)[1 + i]);
+    status = ReadEmbedText(sentences[i], field, items[1 + i]);
   }
   if (!status.ok()) return status;
-  return TeiEmbedList(body.model, *std::move(items));
+  return TeiEmbedList(body.model, std::move(items));
 }
 
 // The vectors have length 1.

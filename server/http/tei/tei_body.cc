@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
@@ -13,11 +14,10 @@
 namespace longview::server {
 
 absl::StatusOr<TeiBody> ParseTei(std::string_view body, std::string_view query, size_t max_bytes) {
-  absl::StatusOr<nlohmann::json> object = ParseObject(body, max_bytes);
-  if (!object.ok()) return object.status();
+  ASSIGN_OR_RETURN(nlohmann::json object, ParseObject(body, max_bytes));
   TeiBody out;
-  if (absl::Status s = ReadModelName(*object, query, &out.model); !s.ok()) return s;
-  out.object = *std::move(object);
+  RETURN_IF_ERROR(ReadModelName(object, query, &out.model));
+  out.object = std::move(object);
   return out;
 }
 
@@ -43,11 +43,10 @@ absl::Status SpreadParameters(nlohmann::json& object,
 }
 
 absl::StatusOr<std::string> ReadDirection(const nlohmann::json& value, const std::string& name) {
-  const absl::StatusOr<std::string> given = ReadString(value, name);
-  if (!given.ok()) return given.status();
-  std::string direction = absl::AsciiStrToLower(*given);
+  ASSIGN_OR_RETURN(const std::string given, ReadString(value, name));
+  std::string direction = absl::AsciiStrToLower(given);
   if (direction == "left" || direction == "right") return direction;
-  return FieldError(name, absl::StrCat(Quoted(*given), " is not left or right"));
+  return FieldError(name, absl::StrCat(Quoted(given), " is not left or right"));
 }
 
 }  // namespace longview::server

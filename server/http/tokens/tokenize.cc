@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/tokenizing.h"
 #include "server/errors.h"
 #include "server/http/context.h"
@@ -84,26 +85,24 @@ absl::StatusOr<HttpResponse> Tokenize(HttpContext& context, const ServedModel& m
                                       const TokenizeRequest& request) {
   std::vector<std::vector<TextToken>> texts;
   for (size_t i = 0; i < request.texts.size(); ++i) {
-    auto tokens = tokenizer.Tokenize(request.texts[i], request.add_special_tokens);
-    if (!tokens.ok()) return tokens.status();
-    texts.push_back(*std::move(tokens));
+    ASSIGN_OR_RETURN(auto tokens, tokenizer.Tokenize(request.texts[i], request.add_special_tokens));
+    texts.push_back(std::move(tokens));
   }
   HttpResponse response = JsonResponse(TokensBody(request, model, texts));
-  if (absl::Status status = CheckAnswerSize(context, response.body); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckAnswerSize(context, response.body));
   return response;
 }
 
 absl::StatusOr<HttpResponse> Detokenize(HttpContext& context, const ServedModel&,
                                         const models::Tokenizing& tokenizer,
                                         const DetokenizeRequest& request) {
-  const auto text = tokenizer.Detokenize(request.ids, request.skip_special_tokens);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(const auto text, tokenizer.Detokenize(request.ids, request.skip_special_tokens));
   HttpResponse response = JsonResponse(R"({"prompt":)");
-  AppendJsonString(*text, &response.body);
+  AppendJsonString(text, &response.body);
   response.body += R"(,"text":)";
-  AppendJsonString(*text, &response.body);
+  AppendJsonString(text, &response.body);
   response.body += "}";
-  if (absl::Status status = CheckAnswerSize(context, response.body); !status.ok()) return status;
+  RETURN_IF_ERROR(CheckAnswerSize(context, response.body));
   return response;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
@@ -43,9 +44,8 @@ absl::StatusOr<TokenizeDialect> DialectOf(const json& body) {
 absl::Status ReadTexts(json& value, size_t max_texts, TokenizeRequest& out) {
   const std::string name = TextMember(out.dialect);
   if (value.is_string() || out.dialect != TokenizeDialect::kTei) {
-    absl::StatusOr<std::string> text = TakeString(value, name);
-    if (!text.ok()) return text.status();
-    out.texts.push_back(*std::move(text));
+    ASSIGN_OR_RETURN(std::string text, TakeString(value, name));
+    out.texts.push_back(std::move(text));
   } else if (!IsArray(value)) {
     return FieldError(name, absl::StrCat("expected a string or strings, got ", Describe(value)));
   } else if (ArraySize(value) == 0 || ArraySize(value) > max_texts) {
@@ -55,9 +55,8 @@ absl::Status ReadTexts(json& value, size_t max_texts, TokenizeRequest& out) {
     return FieldError(name, "expected a string or strings, got numbers");
   } else {
     for (size_t i = 0; i < value.size(); ++i) {
-      absl::StatusOr<std::string> text = TakeString(value[i], absl::StrCat(name, "[", i, "]"));
-      if (!text.ok()) return text.status();
-      out.texts.push_back(*std::move(text));
+      ASSIGN_OR_RETURN(std::string text, TakeString(value[i], absl::StrCat(name, "[", i, "]")));
+      out.texts.push_back(std::move(text));
     }
   }
   size_t bytes = 0;
@@ -151,32 +150,27 @@ const MemberTable<DetokenizeBody>& DetokenizeTable() {
 
 absl::StatusOr<TokenizeRequest> ParseTokenize(std::string_view text, std::string_view query,
                                               size_t max_texts, size_t max_bytes) {
-  absl::StatusOr<json> body = ParseObject(text, max_bytes);
-  if (!body.ok()) return body.status();
-  const absl::StatusOr<TokenizeDialect> dialect = DialectOf(*body);
-  if (!dialect.ok()) return dialect.status();
+  ASSIGN_OR_RETURN(json body, ParseObject(text, max_bytes));
+  ASSIGN_OR_RETURN(const TokenizeDialect dialect, DialectOf(body));
   TokenizeBody out;
-  out.request.dialect = *dialect;
-  if (absl::Status s = ReadModelName(*body, query, &out.request.model); !s.ok()) return s;
-  if (absl::Status s = ReadByDialect(*body, out); !s.ok()) return s;
-  absl::Status read = ReadTexts(out.texts, max_texts, out.request);
-  if (!read.ok()) return read;
+  out.request.dialect = dialect;
+  RETURN_IF_ERROR(ReadModelName(body, query, &out.request.model));
+  RETURN_IF_ERROR(ReadByDialect(body, out));
+  RETURN_IF_ERROR(ReadTexts(out.texts, max_texts, out.request));
   return std::move(out.request);
 }
 
 absl::StatusOr<DetokenizeRequest> ParseDetokenize(std::string_view text, std::string_view query,
                                                   size_t max_bytes) {
-  absl::StatusOr<json> body = ParseObject(text, max_bytes);
-  if (!body.ok()) return body.status();
+  ASSIGN_OR_RETURN(json body, ParseObject(text, max_bytes));
   DetokenizeBody out;
-  if (absl::Status s = ReadModelName(*body, query, &out.request.model); !s.ok()) return s;
-  if (absl::Status s = DetokenizeTable().Read(*body, out); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadModelName(body, query, &out.request.model));
+  RETURN_IF_ERROR(DetokenizeTable().Read(body, out));
   const bool ids = !out.ids.is_null();
   if (ids && !out.tokens.is_null()) return FieldError("ids", "given beside tokens; send one");
   const json& given = ids ? out.ids : out.tokens;
   if (given.is_null()) return FieldError("tokens", "is missing");
-  absl::Status read = AppendNumbers(given, ids ? "ids" : "tokens", &out.request.ids);
-  if (!read.ok()) return read;
+  RETURN_IF_ERROR(AppendNumbers(given, ids ? "ids" : "tokens", &out.request.ids));
   return std::move(out.request);
 }
 

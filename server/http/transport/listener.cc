@@ -20,6 +20,7 @@
 #include "boost/asio/ssl/context.hpp"
 #include "boost/asio/strand.hpp"
 #include "boost/asio/use_awaitable.hpp"
+#include "models/status_macros.h"
 #include "server/http/transport/connection.h"
 #include "server/retry_delay.h"
 #include "server/scheduler/steady_clock.h"
@@ -157,7 +158,7 @@ absl::StatusOr<int> Listener::Impl::Start() {
   if (options_.tls != nullptr && CurrentTls() == nullptr) {
     return absl::UnavailableError("the certificate cannot be used for HTTP over TLS");
   }
-  if (absl::Status status = Bind(); !status.ok()) return status;
+  RETURN_IF_ERROR(Bind());
   asio::co_spawn(acceptor_.get_executor(), Accept(), asio::detached);
   for (int i = 0; i < options_.threads; ++i) {
     threads_.push_back(StartThread([context = context_] { context->run(); }));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "models/model.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/api/calls/context.h"
 #include "server/api/calls/copies.h"
@@ -92,9 +93,8 @@ absl::StatusOr<std::vector<models::Request>> ReadPrompts(json& prompt, size_t ma
     return out;
   }
   if (ids) {
-    absl::StatusOr<models::TokenInput> tokens = ReadIds(prompt, kField);
-    if (!tokens.ok()) return tokens.status();
-    out->front().tokens = *std::move(tokens);
+    ASSIGN_OR_RETURN(models::TokenInput tokens, ReadIds(prompt, kField));
+    out->front().tokens = std::move(tokens);
     return out;
   }
   const bool strings = prompt.front().is_string();
@@ -106,21 +106,18 @@ absl::StatusOr<std::vector<models::Request>> ReadPrompts(json& prompt, size_t ma
 
 absl::StatusOr<CompletionsRequest> ParseCompletions(std::string_view text, size_t max_prompts,
                                                     size_t max_bytes) {
-  absl::StatusOr<json> body = ParseObject(text, max_bytes);
-  if (!body.ok()) return body.status();
-  absl::StatusOr<CompletionSettings> members = ReadCompletionSettings(*body);
-  if (!members.ok()) return members.status();
+  ASSIGN_OR_RETURN(json body, ParseObject(text, max_bytes));
+  ASSIGN_OR_RETURN(CompletionSettings members, ReadCompletionSettings(body));
   CompletionsRequest out;
-  out.model = std::move(members->model);
-  out.stream = members->stream;
-  out.include_usage = members->include_usage;
+  out.model = std::move(members.model);
+  out.stream = members.stream;
+  out.include_usage = members.include_usage;
   Like<models::Request> like;
-  like->truncate = members->truncate;
-  like->generation = std::move(members->options);
-  absl::StatusOr<std::vector<models::Request>> prompts =
-      ReadPrompts(members->prompt, max_prompts, like);
-  if (!prompts.ok()) return prompts.status();
-  out.prompts = *std::move(prompts);
+  like->truncate = members.truncate;
+  like->generation = std::move(members.options);
+  ASSIGN_OR_RETURN(std::vector<models::Request> prompts,
+                   ReadPrompts(members.prompt, max_prompts, like));
+  out.prompts = std::move(prompts);
   return out;
 }
 

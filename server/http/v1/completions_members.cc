@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/values.h"
 #include "server/http/member_readers.h"
@@ -102,9 +103,8 @@ absl::Status ReadSeed(json& value, const std::string& name, CompletionSettings& 
   if (value.is_number_unsigned()) {
     seed = value.get<uint64_t>();
   } else {
-    const absl::StatusOr<int64_t> number = ReadNumber<int64_t>(value, name);
-    if (!number.ok()) return number.status();
-    seed = static_cast<uint64_t>(*number);
+    ASSIGN_OR_RETURN(const int64_t number, ReadNumber<int64_t>(value, name));
+    seed = static_cast<uint64_t>(number);
   }
   if (seed >> 32 != 0) {  // The finalizer of SplitMix64.
     seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -183,8 +183,8 @@ absl::Status Settle(CompletionSettings& members) {
 absl::StatusOr<CompletionSettings> ReadCompletionSettings(json& object) {
   CompletionSettings body;
   body.options.defaults = models::GenerationDefaults::kOpenAi;
-  if (absl::Status status = CompletionTable().Read(object, body); !status.ok()) return status;
-  if (absl::Status status = Settle(body); !status.ok()) return status;
+  RETURN_IF_ERROR(CompletionTable().Read(object, body));
+  RETURN_IF_ERROR(Settle(body));
   if (body.prompt.is_null()) return FieldError("prompt", "is missing");
   return body;
 }

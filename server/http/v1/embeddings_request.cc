@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/api/calls/copies.h"
 #include "server/errors.h"
@@ -37,13 +38,11 @@ struct EmbeddingsBody {
 // Stands in front of every input.
 absl::Status ReadEmbedPrompt(json& value, const std::string& name, EmbeddingsBody& out) {
   constexpr size_t kLongest = size_t{64} << 10;
-  absl::StatusOr<std::string> prompt = TakeString(value, name);
-  if (!prompt.ok()) return prompt.status();
-  if (prompt->size() > kLongest) {
-    return FieldError(name,
-                      absl::StrCat("has ", prompt->size(), " bytes, the limit is ", kLongest));
+  ASSIGN_OR_RETURN(std::string prompt, TakeString(value, name));
+  if (prompt.size() > kLongest) {
+    return FieldError(name, absl::StrCat("has ", prompt.size(), " bytes, the limit is ", kLongest));
   }
-  out.like->set_prompt(*std::move(prompt));
+  out.like->set_prompt(std::move(prompt));
   return absl::OkStatus();
 }
 
@@ -91,7 +90,7 @@ absl::Status ReadChunks(json& value, const std::string& name, EmbeddingsBody& ou
   for (size_t i = 0; i < value.size(); ++i) {
     const std::string field = absl::StrCat(name, "[", i, "]");
     std::vector<int32_t> ends;
-    if (absl::Status status = AppendNumbers(value[i], field, &ends); !status.ok()) return status;
+    RETURN_IF_ERROR(AppendNumbers(value[i], field, &ends));
     if (ends.size() != 2) return FieldError(field, "expected [start, end]");
     longview::v1::TextRange* chunk = out.like->add_chunks();
     chunk->set_start(ends[0]);
@@ -144,17 +143,15 @@ absl::Status ReadInput(EmbeddingsBody& body, EmbeddingsRequest& out) {
   if (body.like->chunks_size() > 0 && !body.input.is_string()) {
     return FieldError("chunks", "goes with a single string");
   }
-  absl::StatusOr<std::vector<EmbedRequest>> items = ReadEmbedInputs(body.input, kField, body.like);
-  if (!items.ok()) return items.status();
-  out.items = *std::move(items);
+  ASSIGN_OR_RETURN(std::vector<EmbedRequest> items, ReadEmbedInputs(body.input, kField, body.like));
+  out.items = std::move(items);
   if (!body.late_chunking) return absl::OkStatus();
   for (const bool given : {body.like->chunks_size() > 0, body.like->has_chunk_tokens()}) {
     if (given) return FieldError("late_chunking", "given beside chunks or chunk_tokens; send one");
   }
-  absl::StatusOr<EmbedRequest> document = JoinToDocument(std::move(out.items));
-  if (!document.ok()) return document.status();
+  ASSIGN_OR_RETURN(EmbedRequest document, JoinToDocument(std::move(out.items)));
   out.items.clear();
-  out.items.push_back(*std::move(document));
+  out.items.push_back(std::move(document));
   out.late_chunking = true;
   return absl::OkStatus();
 }
@@ -179,13 +176,12 @@ bool GrowTogether(std::string_view first, std::string_view second) {
 }  // namespace
 
 absl::StatusOr<EmbeddingsRequest> ParseEmbeddings(std::string_view text, size_t max_bytes) {
-  absl::StatusOr<json> object = ParseObject(text, max_bytes);
-  if (!object.ok()) return object.status();
+  ASSIGN_OR_RETURN(json object, ParseObject(text, max_bytes));
   EmbeddingsBody body;
-  if (absl::Status s = EmbeddingsTable().Read(*object, body); !s.ok()) return s;
+  RETURN_IF_ERROR(EmbeddingsTable().Read(object, body));
   EmbeddingsRequest out;
   out.form = body.form;
-  if (absl::Status status = ReadInput(body, out); !status.ok()) return status;
+  RETURN_IF_ERROR(ReadInput(body, out));
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/http/context.h"
 #include "server/http/json/message.h"
 #include "server/http/json/writer.h"
@@ -22,11 +23,10 @@ void AppendModel(const HttpContext& context, const longview::v1::Model& model, s
 }
 
 absl::StatusOr<HttpResponse> ListModels(const HttpContext& context) {
-  const auto models = context.api.ListModels();
-  if (!models.ok()) return models.status();
+  ASSIGN_OR_RETURN(const auto models, context.api.ListModels());
   HttpResponse response;
   response.body = R"({"object":"list","data":[)";
-  for (const auto& model : models->models()) {
+  for (const auto& model : models.models()) {
     if (response.body.back() == '}') response.body += ",";
     AppendModel(context, model, &response.body);
   }
@@ -37,10 +37,9 @@ absl::StatusOr<HttpResponse> ListModels(const HttpContext& context) {
 absl::StatusOr<HttpResponse> GetModel(const HttpContext& context, const std::string& name) {
   longview::v1::GetModelRequest request;
   request.set_model(name);
-  const auto model = context.api.GetModel(request);
-  if (!model.ok()) return model.status();
+  ASSIGN_OR_RETURN(const auto model, context.api.GetModel(request));
   HttpResponse response;
-  AppendModel(context, *model, &response.body);
+  AppendModel(context, model, &response.body);
   return response;
 }
 

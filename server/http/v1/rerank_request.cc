@@ -1,3 +1,4 @@
+#include "models/status_macros.h"
 #include "server/http/v1/rerank.h"
 
 #include <cstdint>
@@ -31,9 +32,8 @@ absl::Status ReadRankFields(json& value, const std::string& name, ParsedRerank& 
                       absl::StrCat("expected at most ", kMost, " strings, got ", Describe(value)));
   }
   for (size_t i = 0; i < value.size(); ++i) {
-    absl::StatusOr<std::string> field = TakeString(value[i], absl::StrCat(name, "[", i, "]"));
-    if (!field.ok()) return field.status();
-    out.rank_fields.push_back(*std::move(field));
+    ASSIGN_OR_RETURN(std::string field, TakeString(value[i], absl::StrCat(name, "[", i, "]")));
+    out.rank_fields.push_back(std::move(field));
   }
   return absl::OkStatus();
 }
@@ -103,10 +103,9 @@ absl::Status ReadDocuments(ParsedRerank& parsed) {
   const bool returned = out.request.return_documents();
   for (size_t i = 0; i < documents.size(); ++i) {
     if (returned) out.as_sent.push_back(documents[i].is_object() ? documents[i].dump() : "");
-    absl::StatusOr<std::string> text =
-        TextOf(documents[i], absl::StrCat(kDocuments, "[", i, "]"), parsed.rank_fields);
-    if (!text.ok()) return text.status();
-    out.request.add_documents(*std::move(text));
+    ASSIGN_OR_RETURN(std::string text, TextOf(documents[i], absl::StrCat(kDocuments, "[", i, "]"),
+                                              parsed.rank_fields));
+    out.request.add_documents(std::move(text));
   }
   return absl::OkStatus();
 }
@@ -114,23 +113,20 @@ absl::Status ReadDocuments(ParsedRerank& parsed) {
 }  // namespace
 
 absl::StatusOr<RerankBody> ReadRerank(json body, std::string_view query) {
-  if (absl::Status status = ExpectObject(body); !status.ok()) return status;
+  RETURN_IF_ERROR(ExpectObject(body));
   ParsedRerank out;
-  if (absl::Status s = ReadModelName(body, query, out.body.request.mutable_model()); !s.ok()) {
-    return s;
-  }
+  RETURN_IF_ERROR(ReadModelName(body, query, out.body.request.mutable_model()));
   for (const char* needed : {"query", kDocuments}) {
     if (!body.contains(needed)) return FieldError(needed, "is missing");
   }
-  if (absl::Status status = RerankTable().Read(body, out); !status.ok()) return status;
-  if (absl::Status status = ReadDocuments(out); !status.ok()) return status;
+  RETURN_IF_ERROR(RerankTable().Read(body, out));
+  RETURN_IF_ERROR(ReadDocuments(out));
   return std::move(out.body);
 }
 
 absl::StatusOr<RerankBody> ParseRerank(std::string_view text, size_t max_bytes) {
-  absl::StatusOr<json> body = ParseJson(text, max_bytes);
-  if (!body.ok()) return body.status();
-  return ReadRerank(*std::move(body), "");
+  ASSIGN_OR_RETURN(json body, ParseJson(text, max_bytes));
+  return ReadRerank(std::move(body), "");
 }
 
 std::vector<MemberInfo> RerankMembers() { return RerankTable().infos(); }

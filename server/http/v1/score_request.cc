@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
@@ -29,9 +30,8 @@ MemberRow<ScoreRequest>::Reader TextsInto(std::vector<std::string> ScoreRequest:
     if (value.is_string()) value = json::array({std::move(value)});
     if (value.empty()) return FieldError(name, "has no elements");
     for (size_t i = 0; i < value.size(); ++i) {
-      absl::StatusOr<std::string> text = TakeString(value[i], absl::StrCat(name, "[", i, "]"));
-      if (!text.ok()) return text.status();
-      (out.*place).push_back(*std::move(text));
+      ASSIGN_OR_RETURN(std::string text, TakeString(value[i], absl::StrCat(name, "[", i, "]")));
+      (out.*place).push_back(std::move(text));
     }
     return absl::OkStatus();
   };
@@ -57,16 +57,15 @@ const MemberTable<ScoreRequest>& ScoreTable() {
 
 absl::StatusOr<ScoreRequest> ParseScore(std::string_view text, std::string_view query,
                                         size_t max_bytes) {
-  absl::StatusOr<json> body = ParseObject(text, max_bytes);
-  if (!body.ok()) return body.status();
+  ASSIGN_OR_RETURN(json body, ParseObject(text, max_bytes));
   ScoreRequest out;
   out.field = kSecond;
   out.first_field = kFirst;
-  if (absl::Status s = ReadModelName(*body, query, &out.model); !s.ok()) return s;
+  RETURN_IF_ERROR(ReadModelName(body, query, &out.model));
   for (const char* needed : {kFirst, kSecond}) {
-    if (!body->contains(needed)) return FieldError(needed, "is missing");
+    if (!body.contains(needed)) return FieldError(needed, "is missing");
   }
-  if (absl::Status status = ScoreTable().Read(*body, out); !status.ok()) return status;
+  RETURN_IF_ERROR(ScoreTable().Read(body, out));
   return out;
 }
 

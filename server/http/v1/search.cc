@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/folder/walk.h"
 #include "server/http/context.h"
@@ -172,12 +173,11 @@ absl::Status Off() {
 }
 
 absl::StatusOr<HttpResponse> ListFiles(SearchFolder& folder) {
-  const absl::StatusOr<SearchFolder::Listing> listing = folder.List();
-  if (!listing.ok()) return listing.status();
+  ASSIGN_OR_RETURN(const SearchFolder::Listing listing, folder.List());
   std::string body = R"({"folder":)";
   AppendJsonString(folder.Name(), &body);
-  absl::StrAppend(&body, R"(,"more":)", listing->more ? "true" : "false", R"(,"files":[)");
-  for (const WalkedFiles::File& file : listing->files) {
+  absl::StrAppend(&body, R"(,"more":)", listing.more ? "true" : "false", R"(,"files":[)");
+  for (const WalkedFiles::File& file : listing.files) {
     if (body.back() == '}') body += ",";
     body += R"({"path":)";
     AppendJsonString(file.path, &body);
@@ -194,13 +194,12 @@ absl::StatusOr<HttpResponse> ReadFile(SearchFolder& folder, const std::string& q
                      "path: name a file of the folder, ?path=src/main.cc",
                      {.reason = "INVALID_FIELD", .param = "path"});
   }
-  absl::StatusOr<std::string> text = folder.Read(path);
-  if (!text.ok()) return text.status();
+  ASSIGN_OR_RETURN(std::string text, folder.Read(path));
   HttpResponse response;
   response.content_type = "text/plain; charset=utf-8";
   // Never a page, whatever a file holds.
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
-  response.body = *std::move(text);
+  response.body = std::move(text);
   return response;
 }
 

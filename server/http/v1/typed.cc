@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/status_macros.h"
 #include "server/api/calls/copies.h"
 #include "server/http/context.h"
 #include "server/http/error_body.h"
@@ -107,8 +108,7 @@ size_t AnswerBytes(const ListAnswer<Response>& answer) {
 template <typename Request>
 absl::StatusOr<ListRequest<Request>> ToList(const Like<Request>& like, TextList texts,
                                             bool partial) {
-  absl::StatusOr<std::vector<Request>> items = like.Copies(texts.size(), {.elements = "texts"});
-  if (!items.ok()) return items.status();
+  ASSIGN_OR_RETURN(std::vector<Request> items, like.Copies(texts.size(), {.elements = "texts"}));
   ListRequest<Request> list{like->model(),        like->version(), {}, "text", partial, 0,
                             like->return_logits()};
   if constexpr (requires { like->top_k(); }) list.top_k = like->top_k();
@@ -117,8 +117,8 @@ absl::StatusOr<ListRequest<Request>> ToList(const Like<Request>& like, TextList 
       list.items.push_back(texts[i].status());
       continue;
     }
-    (*items)[i].set_text(*std::move(texts[i]));
-    list.items.push_back(std::move((*items)[i]));
+    items[i].set_text(*std::move(texts[i]));
+    list.items.push_back(std::move(items[i]));
   }
   return list;
 }

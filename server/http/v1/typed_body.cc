@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
@@ -180,9 +181,9 @@ absl::StatusOr<TypedBody> TypedBody::Parse(HttpRequest& request, size_t max_byte
   const std::string media = MediaType(content_type);
   TypedBody body;
   if (const std::string_view field = FieldOf(media, messages); !field.empty()) {
-    if (absl::Status status = CheckCharset(content_type); !status.ok()) return status;
+    RETURN_IF_ERROR(CheckCharset(content_type));
     if (media == kText) {
-      if (absl::Status status = CheckIsText(text, messages); !status.ok()) return status;
+      RETURN_IF_ERROR(CheckIsText(text, messages));
     }
     auto fields = ParseQuery(request.query);
     if (!fields) return FieldError("query", absl::StrCat("malformed: ", Quoted(request.query)));
@@ -195,9 +196,8 @@ absl::StatusOr<TypedBody> TypedBody::Parse(HttpRequest& request, size_t max_byte
       return UnsupportedMedia(absl::StrCat("header Content-Type is ", Quoted(content_type),
                                            ", of multipart only form-data is read"));
     }
-    absl::StatusOr<HttpFields> parts = ParseMultipart(content_type, text);
-    if (!parts.ok()) return parts.status();
-    body.fields_ = *std::move(parts);
+    ASSIGN_OR_RETURN(HttpFields parts, ParseMultipart(content_type, text));
+    body.fields_ = std::move(parts);
     return body;
   }
   absl::StatusOr<nlohmann::json> object = ParseObject(text, max_bytes);
@@ -246,8 +246,7 @@ absl::Status TypedBody::MoveTo(google::protobuf::Message* message) {
     const bool again = std::any_of(fields_.begin(), fields_.begin() + static_cast<ptrdiff_t>(i),
                                    [&name = name](const auto& pair) { return pair.first == name; });
     if (again && field && !field->is_repeated()) return FieldError(name, "given twice");
-    absl::Status status = ReadTextField(name, std::move(value), message);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(ReadTextField(name, std::move(value), message));
   }
   return absl::OkStatus();
 }

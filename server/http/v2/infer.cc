@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "inference/grpc_service.pb.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/context.h"
 #include "server/http/json/body_error.h"
@@ -87,9 +88,7 @@ absl::Status AppendOutput(const inference::ModelInferResponse::InferOutputTensor
   }
   if (!binary) {
     AppendMember("data", out);
-    if (absl::Status status = AppendTensor(raw, output.datatype(), max_bytes, out); !status.ok()) {
-      return status;
-    }
+    RETURN_IF_ERROR(AppendTensor(raw, output.datatype(), max_bytes, out));
   }
   out->push_back('}');
   return absl::OkStatus();
@@ -126,9 +125,8 @@ absl::StatusOr<HttpResponse> MakeInferResponse(const inference::ModelInferRespon
     if (i > 0) body.push_back(',');
     const bool binary = forms.IsBinary(response.outputs(i).name());
     any_binary |= binary;
-    absl::Status status = AppendOutput(response.outputs(i), response.raw_output_contents(i), binary,
-                                       max_bytes, &body);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(AppendOutput(response.outputs(i), response.raw_output_contents(i), binary,
+                                 max_bytes, &body));
   }
   body += "]}";
   size_t bytes = body.size();
@@ -163,12 +161,11 @@ absl::StatusOr<ParsedInference> Parse(HttpRequest& request, size_t max_json_byte
     return FieldError(kHeaderLength, absl::StrCat("is ", Quoted(given), ", expected 0 to ",
                                                   body.size(), ", the body's length"));
   }
-  absl::StatusOr<nlohmann::json> head =
-      ParseJson(std::string_view(body).substr(0, length), max_json_bytes);
-  if (!head.ok()) return head.status();
+  ASSIGN_OR_RETURN(nlohmann::json head,
+                   ParseJson(std::string_view(body).substr(0, length), max_json_bytes));
   if (length == body.size()) body = {};  // Before its values are copied once more.
   const std::string_view rest = body;
-  return ReadInference(*std::move(head), rest.substr(std::min(length, rest.size())));
+  return ReadInference(std::move(head), rest.substr(std::min(length, rest.size())));
 }
 
 void Infer(HttpContext& context, const ExchangePtr& exchange, const PathParameters& p) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
@@ -71,8 +72,7 @@ absl::Status ReadParameters(const json& holder, const std::string& field, const 
       *own_value = value;
       continue;
     }
-    absl::Status status = ReadParameter(value, absl::StrCat(field, ".", name), &(*out)[name]);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(ReadParameter(value, absl::StrCat(field, ".", name), &(*out)[name]));
   }
   return absl::OkStatus();
 }
@@ -104,27 +104,18 @@ class InputReader {
     if (!input.is_object()) {
       return FieldError(place, absl::StrCat("expected an object, got ", Describe(input)));
     }
-    absl::StatusOr<std::string> name = RequiredString(input, "name", place);
-    if (!name.ok()) return name.status();
-    absl::StatusOr<std::string> datatype = RequiredString(input, "datatype", place);
-    if (!datatype.ok()) return datatype.status();
+    ASSIGN_OR_RETURN(std::string name, RequiredString(input, "name", place));
+    ASSIGN_OR_RETURN(std::string datatype, RequiredString(input, "datatype", place));
     std::vector<int64_t> shape;
-    if (absl::Status s = AppendNumbers(MemberAt(input, "shape"), place + ".shape", &shape);
-        !s.ok()) {
-      return s;
-    }
+    RETURN_IF_ERROR(AppendNumbers(MemberAt(input, "shape"), place + ".shape", &shape));
     auto* tensor = request_->add_inputs();
     json binary_size;
-    if (absl::Status s = ReadParameters(input, place + ".parameters", kBinarySize,
-                                        tensor->mutable_parameters(), &binary_size);
-        !s.ok()) {
-      return s;
-    }
-    absl::StatusOr<std::string> raw = Elements(input, *name, *datatype, shape, binary_size);
-    if (!raw.ok()) return raw.status();
-    request_->add_raw_input_contents(*std::move(raw));
-    tensor->set_name(*std::move(name));
-    tensor->set_datatype(*std::move(datatype));
+    RETURN_IF_ERROR(ReadParameters(input, place + ".parameters", kBinarySize,
+                                   tensor->mutable_parameters(), &binary_size));
+    ASSIGN_OR_RETURN(std::string raw, Elements(input, name, datatype, shape, binary_size));
+    request_->add_raw_input_contents(std::move(raw));
+    tensor->set_name(std::move(name));
+    tensor->set_datatype(std::move(datatype));
     tensor->mutable_shape()->Add(shape.begin(), shape.end());
     return absl::OkStatus();
   }
@@ -143,27 +134,25 @@ class InputReader {
     }
     if (!has_data) return TakeBinary(field, binary_size);
     const json data = std::exchange(input["data"], nullptr);
-    absl::StatusOr<RawTensor> raw = TensorFromJson(data, datatype, name);
-    if (!raw.ok()) return raw.status();
+    ASSIGN_OR_RETURN(RawTensor raw, TensorFromJson(data, datatype, name));
     const std::optional<int64_t> wanted = ElementCount(shape);
-    if (!wanted || *wanted != raw->elements) {
+    if (!wanted || *wanted != raw.elements) {
       return FieldError(
-          field, absl::StrCat("data has ", raw->elements, " elements, shape ", json(shape).dump(),
+          field, absl::StrCat("data has ", raw.elements, " elements, shape ", json(shape).dump(),
                               " asks for ", wanted ? absl::StrCat(*wanted) : "too many"));
     }
-    return std::move(raw->bytes);
+    return std::move(raw.bytes);
   }
 
   absl::StatusOr<std::string> TakeBinary(const std::string& field, const json& size_value) {
-    const absl::StatusOr<uint64_t> size =
-        ReadNumber<uint64_t>(size_value, absl::StrCat(field, ".", kBinarySize));
-    if (!size.ok()) return size.status();
-    if (*size > binary_.size()) {
-      return FieldError(field, absl::StrCat("binary_data_size is ", *size, ", the body has only ",
+    ASSIGN_OR_RETURN(const uint64_t size,
+                     ReadNumber<uint64_t>(size_value, absl::StrCat(field, ".", kBinarySize)));
+    if (size > binary_.size()) {
+      return FieldError(field, absl::StrCat("binary_data_size is ", size, ", the body has only ",
                                             binary_.size(), " bytes left"));
     }
-    std::string bytes(binary_.substr(0, *size));
-    binary_.remove_prefix(*size);
+    std::string bytes(binary_.substr(0, size));
+    binary_.remove_prefix(size);
     return bytes;
   }
 
@@ -175,16 +164,15 @@ absl::Status ReadOutput(const json& output, const std::string& place, ParsedInfe
   if (!output.is_object()) {
     return FieldError(place, absl::StrCat("expected an object, got ", Describe(output)));
   }
-  absl::StatusOr<std::string> name = RequiredString(output, "name", place);
-  if (!name.ok()) return name.status();
+  ASSIGN_OR_RETURN(std::string name, RequiredString(output, "name", place));
   auto* wanted = parsed->request.add_outputs();
-  wanted->set_name(*name);
+  wanted->set_name(name);
   json binary;
   absl::Status status = ReadParameters(output, place + ".parameters", kBinaryData,
                                        wanted->mutable_parameters(), &binary);
   if (!status.ok() || binary.is_null()) return status;
   const absl::StatusOr<bool> flag = ReadBool(binary, place + ".parameters." + kBinaryData);
-  if (flag.ok()) parsed->forms.binary[*name] = *flag;
+  if (flag.ok()) parsed->forms.binary[name] = *flag;
   return flag.status();
 }
 
@@ -198,8 +186,7 @@ absl::Status ForEach(json& body, const char* name, Each each) {
     return FieldError(name, absl::StrCat("expected an array, got ", Describe(list)));
   }
   for (size_t i = 0; i < list.size(); ++i) {
-    absl::Status status = each(list[i], absl::StrCat(name, "[", i, "]"));
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(each(list[i], absl::StrCat(name, "[", i, "]")));
   }
   return absl::OkStatus();
 }
@@ -212,27 +199,24 @@ bool OutputForms::IsBinary(const std::string& output) const {
 }
 
 absl::StatusOr<ParsedInference> ParseInference(std::string_view head, std::string_view binary) {
-  absl::StatusOr<json> body = ParseJson(head);
-  if (!body.ok()) return body.status();
-  return ReadInference(*std::move(body), binary);
+  ASSIGN_OR_RETURN(json body, ParseJson(head));
+  return ReadInference(std::move(body), binary);
 }
 
 absl::StatusOr<ParsedInference> ReadInference(json body, std::string_view binary) {
-  if (absl::Status status = ExpectObject(body); !status.ok()) return status;
+  RETURN_IF_ERROR(ExpectObject(body));
   ParsedInference parsed;
   if (const json& id = MemberAt(body, "id"); !id.is_null()) {
-    absl::StatusOr<std::string> value = ReadString(id, "id");
-    if (!value.ok()) return value.status();
-    parsed.request.set_id(*std::move(value));
+    ASSIGN_OR_RETURN(std::string value, ReadString(id, "id"));
+    parsed.request.set_id(std::move(value));
   }
   json all_binary;
   absl::Status status = ReadParameters(body, "parameters", kBinaryOutput,
                                        parsed.request.mutable_parameters(), &all_binary);
   if (!status.ok()) return status;
   if (!all_binary.is_null()) {
-    const absl::StatusOr<bool> flag = ReadBool(all_binary, "parameters.binary_data_output");
-    if (!flag.ok()) return flag.status();
-    parsed.forms.binary_by_default = *flag;
+    ASSIGN_OR_RETURN(const bool flag, ReadBool(all_binary, "parameters.binary_data_output"));
+    parsed.forms.binary_by_default = flag;
   }
   InputReader inputs(binary, &parsed.request);
   status = ForEach(body, "inputs", [&](json& input, const std::string& place) {

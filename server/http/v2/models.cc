@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "server/errors.h"
 #include "server/http/context.h"
@@ -32,12 +33,11 @@ std::string_view VersionOf(const PathParameters& p) {
 }
 
 absl::StatusOr<HttpResponse> ModelReady(const HttpContext& context, const PathParameters& p) {
-  const absl::StatusOr<bool> ready = context.api.ModelReady(ModelOf(p), VersionOf(p));
-  if (!ready.ok()) return ready.status();
+  ASSIGN_OR_RETURN(const bool ready, context.api.ModelReady(ModelOf(p), VersionOf(p)));
   HttpResponse response =
-      JsonResponse(json{{"name", std::string(ModelOf(p))}, {"ready", *ready}}.dump());
-  response.status = *ready ? 200 : 503;
-  if (!*ready) response.headers.emplace_back("Retry-After", "1");
+      JsonResponse(json{{"name", std::string(ModelOf(p))}, {"ready", ready}}.dump());
+  response.status = ready ? 200 : 503;
+  if (!ready) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
 
@@ -49,14 +49,12 @@ absl::StatusOr<json> OptionalObject(const HttpRequest& request) {
 
 absl::StatusOr<HttpResponse> RepositoryIndex(const HttpContext& context,
                                              const HttpRequest& request) {
-  const absl::StatusOr<json> body = OptionalObject(request);
-  if (!body.ok()) return body.status();
+  ASSIGN_OR_RETURN(const json body, OptionalObject(request));
   bool ready_only = false;
-  for (const auto& [name, value] : body->items()) {
+  for (const auto& [name, value] : body.items()) {
     if (name != "ready") return FieldError(name, "unknown member, expected ready");
-    const absl::StatusOr<bool> ready = ReadBool(value, name);
-    if (!ready.ok()) return ready.status();
-    ready_only = *ready;
+    ASSIGN_OR_RETURN(const bool ready, ReadBool(value, name));
+    ready_only = ready;
   }
   const auto index = context.api.RepositoryIndex(ready_only);
   HttpResponse response;
@@ -91,9 +89,7 @@ absl::Status ReadParameters(
     if (name != "parameters") return FieldError(name, "unknown member, expected parameters");
     if (!members.is_object()) return FieldError(name, "expected an object");
     for (const auto& [key, value] : members.items()) {
-      if (absl::Status status = ReadParameter(value, key, &(*out)[key]); !status.ok()) {
-        return status;
-      }
+      RETURN_IF_ERROR(ReadParameter(value, key, &(*out)[key]));
     }
   }
   return absl::OkStatus();
@@ -151,9 +147,8 @@ void AddModels(HttpContext& context, Router& router) {
            [&context](const auto& p) { return ModelReady(context, p); });
   add_both("/v2/models/{m}/config", "/v2/models/{m}/versions/{v}/config",
            [&api](const auto& p) -> absl::StatusOr<HttpResponse> {
-             const auto found = api.ModelConfig(ModelOf(p), VersionOf(p));
-             if (!found.ok()) return found.status();
-             return MessageResponse(found->config());
+             ASSIGN_OR_RETURN(const auto found, api.ModelConfig(ModelOf(p), VersionOf(p)));
+             return MessageResponse(found.config());
            });
   router.Add(Verb::kGet, "/v2/models/stats",
              Immediate(context, [&api, message](const auto&, const auto&) {

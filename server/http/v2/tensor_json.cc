@@ -10,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/json/body_error.h"
 #include "server/http/json/parse.h"
@@ -31,7 +32,7 @@ template <typename T>
 absl::Status AppendNested(const json& data, const std::string& field, std::vector<T>* out) {
   if (!IsNested(data)) return AppendNumbers(data, field, out);
   for (const json& row : data) {
-    if (absl::Status status = AppendNested(row, field, out); !status.ok()) return status;
+    RETURN_IF_ERROR(AppendNested(row, field, out));
   }
   return absl::OkStatus();
 }
@@ -47,7 +48,7 @@ absl::StatusOr<RawTensor> ReadAs(const json& data, const std::string& datatype,
                      static_cast<int64_t>(bytes.size() / sizeof(int64_t))};
   }
   std::vector<Read> values;
-  if (absl::Status status = AppendNested(data, field, &values); !status.ok()) return status;
+  RETURN_IF_ERROR(AppendNested(data, field, &values));
   RawTensor raw;
   raw.elements = static_cast<int64_t>(values.size());
   if constexpr (std::is_same_v<Wire, Read>) {
@@ -74,20 +75,18 @@ absl::Status ForEachLeaf(const json& data, const std::string& field, Each each) 
     return FieldError(field, absl::StrCat("expected an array, got ", Describe(data)));
   }
   for (const json& element : data) {
-    absl::Status status = element.is_array() ? ForEachLeaf(element, field, each) : each(element);
-    if (!status.ok()) return status;
+    RETURN_IF_ERROR(element.is_array() ? ForEachLeaf(element, field, each) : each(element));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<RawTensor> ReadBools(const json& data, const std::string& field) {
   RawTensor raw;
-  absl::Status status = ForEachLeaf(data, field, [&](const json& element) -> absl::Status {
+  RETURN_IF_ERROR(ForEachLeaf(data, field, [&](const json& element) -> absl::Status {
     const absl::StatusOr<bool> value = ReadBool(element, field);
     if (value.ok()) raw.bytes.push_back(*value ? 1 : 0);
     return value.status();
-  });
-  if (!status.ok()) return status;
+  }));
   raw.elements = static_cast<int64_t>(raw.bytes.size());
   return raw;
 }
@@ -96,7 +95,7 @@ absl::StatusOr<RawTensor> ReadStrings(const json& data, const std::string& name)
   const std::string field = InputField(name);
   const bool base64 = name == "image";
   RawTensor raw;
-  absl::Status status = ForEachLeaf(data, field, [&](const json& element) -> absl::Status {
+  RETURN_IF_ERROR(ForEachLeaf(data, field, [&](const json& element) -> absl::Status {
     absl::StatusOr<std::string> value = ReadString(element, field);
     if (!value.ok()) return value.status();
     std::string decoded;
@@ -109,8 +108,7 @@ absl::StatusOr<RawTensor> ReadStrings(const json& data, const std::string& name)
     raw.bytes.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(bytes);
     ++raw.elements;
     return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
+  }));
   return raw;
 }
 

@@ -7,15 +7,15 @@
 
 #include "models/config/common_config.h"
 #include "models/config/json_reader.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
 template <auto kParse>
 auto ParseWith(const nlohmann::json& json)
     -> decltype(kParse(json, std::declval<CommonConfig>(), std::string())) {
-  const auto common = ParseCommonConfig(JsonReader(json, "config.json"));
-  if (!common.ok()) return common.status();
-  return kParse(json, *common, "config.json");
+  ASSIGN_OR_RETURN(const auto common, ParseCommonConfig(JsonReader(json, "config.json")));
+  return kParse(json, common, "config.json");
 }
 
 }  // namespace longview::models

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "models/ops/deliver.h"
+#include "models/status_macros.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/longformer/edited_model.h"
 
@@ -36,17 +37,15 @@ Request Continue(std::vector<int32_t> ids, int new_tokens) {
 
 // Prepares one request and runs it to its end.
 absl::StatusOr<Answer> Generate(Model& model, const Request& request) {
-  const auto item = model.Prepare(request);
-  if (!item.ok()) return item.status();
-  const auto generation = model.Start(**item);
-  if (!generation.ok()) return generation.status();
-  while (!(*generation)->done()) {
-    const StepGrant grant{generation->get(), (*generation)->need().prefill};
+  ASSIGN_OR_RETURN(const auto item, model.Prepare(request));
+  ASSIGN_OR_RETURN(const auto generation, model.Start(*item));
+  while (!generation->done()) {
+    const StepGrant grant{generation.get(), generation->need().prefill};
     const auto step = model.BeginStep({&grant, 1});
     while (step->Advance()) {
     }
   }
-  return (*generation)->Take();
+  return generation->Take();
 }
 
 TEST(CstLmModel, ContinuesIdsAsTheFixtureDoes) {

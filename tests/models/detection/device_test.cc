@@ -2,6 +2,7 @@
 // boxes, classes, scores and masks are the original's, and maps.
 #include "models/detection/model.h"
 #include "models/device/device_admission.h"
+#include "models/status_macros.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/detection/golden_case.h"
 #include "tests/models/device/device_places.h"
@@ -11,12 +12,11 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const std::string& path, const std::string& dtype) {
-  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
-  if (!directory.ok()) return directory.status();
+  ASSIGN_OR_RETURN(ModelDirectory directory, OpenModelDirectory(path));
   LoadOptions options;
   options.dtype = dtype;
   options.max_image_pixels = 512 * 512;  // The workspace holds no larger pictures.
-  return LoadDetectorAt(std::move(device), *std::move(directory), options);
+  return LoadDetectorAt(std::move(device), std::move(directory), options);
 }
 
 class DeviceDetectionTest : public testing::TestWithParam<std::string> {};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/encoder/model.h"
+#include "models/status_macros.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 
@@ -18,11 +19,10 @@ using kernels::cuda::testing::HostTwin;
 absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
                                                     const std::string& directory,
                                                     const std::string& dtype, MakeEncoder make) {
-  absl::StatusOr<ModelDirectory> opened = OpenModelDirectory(directory);
-  if (!opened.ok()) return opened.status();
+  ASSIGN_OR_RETURN(ModelDirectory opened, OpenModelDirectory(directory));
   LoadOptions options;
   options.dtype = dtype;
-  return LoadEncoderAt(std::move(device), *std::move(opened), options, make);
+  return LoadEncoderAt(std::move(device), std::move(opened), options, make);
 }
 
 void ExpectGoldenOnDevices(const DeviceGolden& golden) {

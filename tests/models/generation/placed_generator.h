@@ -13,6 +13,7 @@
 #include "models/directory/model_directory.h"
 #include "models/generation/model/family.h"
 #include "models/generation/model/generator_loading.h"
+#include "models/status_macros.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/generation/company.h"
@@ -25,12 +26,11 @@ struct PlacedGenerator {
   static absl::StatusOr<std::unique_ptr<Model>> Load(std::unique_ptr<Device> device,
                                                      const std::string& directory,
                                                      const std::string& dtype = "fp32") {
-    absl::StatusOr<ModelDirectory> files = OpenModelDirectory(directory);
-    if (!files.ok()) return files.status();
+    ASSIGN_OR_RETURN(ModelDirectory files, OpenModelDirectory(directory));
     LoadOptions options;
     options.dtype = dtype;
     options.cache_bytes = 16 << 20;
-    return LoadGeneratorAt(std::move(device), *std::move(files), options, kMake);
+    return LoadGeneratorAt(std::move(device), std::move(files), options, kMake);
   }
 
   // The same; null where the test failed because of it.

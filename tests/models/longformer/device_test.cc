@@ -12,6 +12,7 @@
 #include "models/encoder/family.h"
 #include "models/encoder/model.h"
 #include "models/forward/forward_part.h"
+#include "models/status_macros.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/longformer/edited_model.h"
@@ -31,9 +32,8 @@ LoadOptions OptionsOf(const std::string& dtype) {
 
 absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const GoldenCase& golden, const std::string& dtype) {
-  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
-  if (!directory.ok()) return directory.status();
-  return LoadEncoderAt(std::move(device), *std::move(directory), OptionsOf(dtype), MakeLongformer);
+  ASSIGN_OR_RETURN(ModelDirectory directory, OpenModelDirectory(golden.directory()));
+  return LoadEncoderAt(std::move(device), std::move(directory), OptionsOf(dtype), MakeLongformer);
 }
 
 std::vector<Request> Requests(const GoldenCase& golden, Task task,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/status_macros.h"
 #include "models/tokenizing.h"
 #include "tests/models/longformer/golden_case.h"
 #include "tests/support/temp_directory.h"
@@ -238,9 +239,8 @@ TEST_F(ChunksTest, WhoSaysWhetherTextsAreCut) {
   request.chunk_tokens.reset();
   const auto cut = [&](bool flag) -> absl::StatusOr<int> {
     const auto model = LoadModel(directory_.Path(name), {.dtype = "fp32", .truncate = flag});
-    const auto item = (*model)->Prepare(request);
-    if (!item.ok()) return item.status();
-    return (*item)->usage().truncated_tokens;
+    ASSIGN_OR_RETURN(const auto item, (*model)->Prepare(request));
+    return item->usage().truncated_tokens;
   };
   EXPECT_FALSE(cut(false).ok());
   const absl::StatusOr<int> tokens = cut(true);

@@ -7,6 +7,7 @@
 #include "models/config/json_reader.h"
 #include "models/modernbert/config.h"
 #include "models/roberta/config.h"
+#include "models/status_macros.h"
 #include "models/transformer/rotary.h"
 #include "nlohmann/json.hpp"
 
@@ -41,9 +42,8 @@ json OldForm() {
 
 absl::StatusOr<TransformerConfig> Parse(const json& config,
                                         std::optional<int> max_tokens = std::nullopt) {
-  const auto common = ParseCommonConfig(JsonReader(config, "config.json"));
-  if (!common.ok()) return common.status();
-  return ParseModernBertConfig(config, *common, "config.json", max_tokens);
+  ASSIGN_OR_RETURN(const auto common, ParseCommonConfig(JsonReader(config, "config.json")));
+  return ParseModernBertConfig(config, common, "config.json", max_tokens);
 }
 
 std::vector<int> Windows(const TransformerConfig& config) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "models/status_macros.h"
 #include "tests/models/longformer/golden_case.h"
 
 namespace longview::models {
@@ -17,17 +18,15 @@ constexpr double kCacheBytes = 32 << 20;
 
 // Prepares one request and runs it to its end, `prefill` tokens at a time.
 absl::StatusOr<Answer> Generate(Model& model, const Request& request, int prefill) {
-  const auto item = model.Prepare(request);
-  if (!item.ok()) return item.status();
-  const auto generation = model.Start(**item);
-  if (!generation.ok()) return generation.status();
-  while (!(*generation)->done()) {
-    const StepGrant grant{generation->get(), std::min(prefill, (*generation)->need().prefill)};
+  ASSIGN_OR_RETURN(const auto item, model.Prepare(request));
+  ASSIGN_OR_RETURN(const auto generation, model.Start(*item));
+  while (!generation->done()) {
+    const StepGrant grant{generation.get(), std::min(prefill, generation->need().prefill)};
     const auto step = model.BeginStep({&grant, 1});
     while (step->Advance()) {
     }
   }
-  return (*generation)->Take();
+  return generation->Take();
 }
 
 std::unique_ptr<Model> Load(const GoldenCase& golden) {

@@ -13,6 +13,7 @@
 #include "models/config/json_reader.h"
 #include "models/device/device_admission.h"
 #include "models/directory/model_directory.h"
+#include "models/status_macros.h"
 #include "models/vil/family.h"
 #include "models/vision/backbone.h"
 #include "models/vision/load.h"
@@ -31,16 +32,15 @@ using kernels::cuda::testing::HostTwin;
 absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const std::string& path, const std::string& dtype,
                                               int64_t most_pixels = 512 * 512) {
-  absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(path);
-  if (!directory.ok()) return directory.status();
+  ASSIGN_OR_RETURN(ModelDirectory directory, OpenModelDirectory(path));
   LoadOptions options;
   options.dtype = dtype;
   options.max_image_pixels = most_pixels;
-  const std::string& type = directory->common.model_type;
+  const std::string& type = directory.common.model_type;
   const VisionBuilder builder = type == "vil"      ? VilBuilder()
                                 : type == "vil_ls" ? VilLsBuilder()
                                                    : CvtLsBuilder();
-  return LoadVisionAt(std::move(device), *std::move(directory), options, builder);
+  return LoadVisionAt(std::move(device), std::move(directory), options, builder);
 }
 
 // Where bits are compared, too: on all places that would take minutes.

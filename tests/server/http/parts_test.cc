@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/http/deadline.h"
 #include "server/http/error_body.h"
@@ -38,9 +39,8 @@ absl::StatusOr<absl::Duration> TimeoutOf(HttpFields headers) {
   HttpRequest request;
   request.arrival = absl::UnixEpoch();
   request.headers = std::move(headers);
-  const auto deadline = RequestDeadline(request);
-  if (!deadline.ok()) return deadline.status();
-  return *deadline - request.arrival;
+  ASSIGN_OR_RETURN(const auto deadline, RequestDeadline(request));
+  return deadline - request.arrival;
 }
 
 TEST(Deadline, BothHeadersTheShortestCounts) {

@@ -83,8 +83,8 @@ struct Piece {
 struct CacheUse {
   double used = 0;         // By this model's sequences and documents.
   double evictable = 0;    // Kept for its prompts that may come again.
-  double capacity = 0;     // Shared with other models,
-  double used_by_all = 0;  // of which theirs and this model's sequences use so much.
+  double capacity = 0;     // Limit, shared with other models.
+  double used_by_all = 0;  // Used of it by all those models' sequences.
 };
 
 }  // namespace longview::models

@@ -99,8 +99,9 @@ struct ModelInfo {
   std::string device;  // "cpu"
   double parameters = 0;
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
-  // Generators: a grant of prefill is a multiple of this many tokens, or all that is left. Of
-  // encoder-decoder models it is a share of the encoder's work on the document.
+  // The granule of a generator: prompts are read in chunks of this many tokens (chunked prefill),
+  // so a grant of prefill is a multiple of it, or all that is left. Of encoder-decoder models it is
+  // a share of the encoder's work on the document.
   int prefill_granule = 0;  // 0 = not a generator.
   int sequences = 1;        // Answered where a request does not say how many.
   int32_t pad_token = 0;    // Fills rows of token_ids: pad, else the end's, else 0.
@@ -184,7 +185,7 @@ struct Request {
   std::optional<bool> truncate;
   // Cut to so many tokens, at most the model's limit; -1: to that.
   std::optional<int> truncate_tokens;
-  std::string truncation_direction;  // Which end of the text goes: "right" (or ""), "left".
+  std::string truncation_direction;  // Cut end of the text: "right" (or "") or "left".
   // Rerank: `text_pair` is cut to so many tokens of its own, before anything else.
   std::optional<int> pair_tokens;
   std::optional<std::vector<int32_t>> global_positions;  // Token positions.
@@ -211,13 +212,13 @@ struct Request {
   // Put in front instead of all these; only in requests that PlanChunks made, which share it.
   std::shared_ptr<const std::string> shared_prompt;
   std::optional<int64_t> dimensions;  // The first numbers of an embedding; unset: the directory's.
-  // Chunks of the text without its prompt: an embedding of each of these ranges, or of every
-  // `chunk_tokens` tokens, of which `chunk_overlap` belong to the next chunk too. Windows of a
-  // text that is longer than the model reads at once share `window_overlap` tokens; unset: an
-  // eighth of the model's limit. For Model::PlanChunks alone.
+  // Chunks of the text without its prompt, an embedding each. For Model::PlanChunks alone, like the
+  // next three.
   std::vector<TextRange> chunks;
-  std::optional<int> chunk_tokens;
-  int chunk_overlap = 0;
+  std::optional<int> chunk_tokens;  // Without `chunks`: a chunk of every so many tokens.
+  int chunk_overlap = 0;            // Tokens of a chunk that belong to the next one too.
+  // Tokens that neighbouring windows share in a text longer than the model reads at once; unset: an
+  // eighth of the model's limit.
   std::optional<int> window_overlap;
   bool wants_chunks() const {
     return !chunks.empty() || chunk_tokens || chunk_overlap != 0 || window_overlap;
@@ -232,10 +233,8 @@ struct Request {
   std::optional<GenerationOptions> generation;
   // Encoder-decoder models, whose prompt is what the encoder reads: the start of the output.
   std::optional<TokenInput> decoder_tokens;
-  // The prompt continues a fork of this document; or, with `extend_document`, it is read into
-  // the document itself and nothing is generated.
-  std::shared_ptr<Document> document;
-  bool extend_document = false;
+  std::shared_ptr<Document> document;  // The prompt continues a fork of it.
+  bool extend_document = false;        // Read the prompt into `document`, generate nothing.
 
   // Names of tensors wanted in Answer::tensors ("logits", "embedding", "last_hidden_state",
   // "start_logits", "end_logits", "mask_logits"); work that none of them needs is not done.
@@ -388,7 +387,7 @@ class Generation {
   // Work of its next step, and its cost beside others.
   struct Need {
     int prefill = 0;  // Tokens to read before the next token can be sampled.
-    // That take one token each: in the next step, or once the prompt is read.
+    // Sequences that take one token each: in the next step, or once the prompt is read.
     int sequences = 0;
     double prefill_seconds = 0;  // Predicted, per token read.
     double decode_seconds = 0;   // Predicted, of one token for each sequence.
@@ -488,7 +487,7 @@ struct LoadOptions {
   double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.
   int64_t max_image_pixels = int64_t{1} << 26;    // Limit of an encoded image, by its header.
   int64_t image_plan_bytes = int64_t{128} << 20;  // Kept of what follows from pictures' sizes.
-  bool truncate = false;                          // Where neither request nor longview.json says.
+  bool truncate = false;                          // Default of requests and longview.json.
   // Overrides config.json and longview.json: the model is HuggingFace's class with a head for the
   // task. INVALID_ARGUMENT for a family whose classes are not known by task.
   std::optional<Task> task = std::nullopt;
@@ -507,7 +506,7 @@ struct Inspection {
 // `task` as in LoadOptions.
 Inspection InspectDirectory(const std::string& directory, std::optional<Task> task = std::nullopt);
 
-// Where models may run, by a wish: auto, cpu, cuda (every device), or a list such as
+// Devices on which models may run, by a wish: auto, cpu, cuda (every device), or a list such as
 // cuda:0,cuda:1. Asks the machine: nothing is loaded where there is no driver.
 struct Devices {
   std::vector<std::string> names;  // Best first: "cuda:0", ..., and always "cpu" at the end.

@@ -1,4 +1,4 @@
-// Where others may go while a layer is being computed: after each parallel loop of it.
+// Points of a layer at which others may run: after each of its parallel loops.
 #pragma once
 
 namespace longview::models {

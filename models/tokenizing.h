@@ -17,7 +17,7 @@ namespace longview::models {
 // A token as a model's tokenizer cuts it out of a text.
 struct TextToken {
   int32_t id = 0;
-  std::string text;        // As it stands in the text; of a template's token its name.
+  std::string text;        // Spelling in the text; of a template's token its name.
   int start = 0, end = 0;  // Code points of the text, end exclusive; 0 for a template's token.
   bool special = false;    // Put there by the template.
 };

@@ -1,4 +1,4 @@
-// Which vector kernels this CPU can run, and which of them pay.
+// Vector kernels that this CPU can run, and the fastest of them per element type.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Where the bytes of cache blocks lie: the host's memory, or that of a device which the host cannot
-// read. Lists, ids and reference counts are the host's in either case.
+// Memory of cache blocks: the host's, or that of a device which the host cannot read. Lists, ids
+// and reference counts are the host's in either case.
 //
 // Used by the thread that uses the pools.
 #pragma once

@@ -50,8 +50,8 @@ struct CacheShape {
 
   KvLayout layout() const { return KvLayout(dtype, Dk, Dv, kv_heads); }
 
-  // The state of an unfinished segment is empty, and every block before it full, at multiples of
-  // this many tokens: lcm(64, segments of all strips). Chunks of prefill end there.
+  // The granule, lcm(64, segments of all strips), in tokens: at its multiples the state of an
+  // unfinished segment is empty, and every block before it full. Chunks of prefill end there.
   int32_t granule() const;
 
   // Slots of a strip after `tokens` tokens.

@@ -59,6 +59,8 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
   const int64_t dropped = std::min(first, list.end()) - list.first;
   for (int64_t i = 0; i < dropped; ++i) {
     const int32_t block = list.blocks[i];
+    // A prefill chunk attends to the window as it was before the chunk: a block that it drops stays
+    // pinned until End, or until TakeBlock gives it out.
     if (group == kPrefill && strip == 0 && std::ranges::count(pinned_, block) == 0) {
       pinned_.push_back(block);
     } else {
@@ -67,6 +69,7 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
   }
   list.blocks.erase(list.blocks.begin(), list.blocks.begin() + dropped);
   list.first = first;
+  // Copy on write: a fork or a published prompt may hold the open block too.
   if (open > 0 && !list.blocks.empty() && !cache_->OwnBlock(open, &list.blocks.back())) {
     return false;
   }
@@ -83,6 +86,8 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
 int32_t CacheStep::TakeBlock(Group group, int strip) {
   BlockPool* pool = cache_->rows_.get();
   if (group == kPrefill && strip == 0) {
+    // All attention of prefill comes before its window rows are written, so a pinned block may be
+    // written in the same step.
     const auto own =
         std::ranges::find_if(pinned_, [pool](int32_t block) { return pool->exclusive(block); });
     if (own != pinned_.end()) {

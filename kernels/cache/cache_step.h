@@ -21,7 +21,7 @@
 
 namespace longview::kernels {
 
-// Where one row goes. Block -1: nowhere, no query will read it.
+// Place of one row in the cache. Block -1: the row is not stored, no query will read it.
 struct CachePlace {
   int32_t block = -1;
   int32_t slot = 0;
@@ -60,8 +60,8 @@ class CacheStep {
   // window without and all other strips with them.
   const CacheTable& table(Group group, int strip) const { return parts_[group][strip].table; }
 
-  // Where this step's rows go, in order of Append: per token for the window (strip 0); per
-  // segment it finishes, then per rank, for pages.
+  // Places of this step's rows, in order of Append: one per token for the window (strip 0); for
+  // pages one per rank of every segment that the step finishes.
   std::span<const CachePlace> places(Group group, int strip) const {
     return parts_[group][strip].places;
   }

@@ -45,6 +45,8 @@ const PrefixIndex::Entry* PrefixIndex::Find(uint64_t space, std::span<const int3
   const Entry* longest = nullptr;
   uint64_t key = FirstKey(space);
   const int64_t end = std::min<int64_t>(limit, static_cast<int64_t>(prompt.size()));
+  // Published points are multiples of the granule, and the hash of each goes on from the one
+  // before.
   for (int64_t at = granule_; at <= end; at += granule_) {
     key = hash_(key, prompt.subspan(at - granule_, granule_));
     const auto found = Lookup(key, space, prompt.first(at));
@@ -85,6 +87,8 @@ void PrefixIndex::Insert(uint64_t space, std::span<const int32_t> ids,
   const uint64_t key = KeyOf(space, ids);
   const auto old = Lookup(key, space, ids);
   if (old != entries_.end()) {
+    // Only an entry made by prefill replaces one made by decode, whose bits are not those of
+    // reading the prompt again.
     if (made == Made::kDecode || old->made == Made::kPrefill) {
       Touch(&*old);
       return;

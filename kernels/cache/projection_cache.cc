@@ -182,6 +182,8 @@ void ProjectionCache::Write(int strip, int layer, std::span<const CachePlace> pl
         if (unit++ % threads != thread) continue;
         std::byte* to_k = KeyBlock(layer, block, head);
         std::byte* to_v = ValueBlock(layer, block, head);
+        // A new block that stays partly empty: attention multiplies empty slots by a weight of 0,
+        // so they must hold numbers.
         if (places[begin].slot == 0 && end - begin < kBlockSlots) {
           layout_.ClearK(to_k);
           layout_.ClearV(to_v);
@@ -251,6 +253,7 @@ bool ProjectionCache::OwnState(CacheSequence* sequence) {
     pool->DropUser(old);
     return true;
   }
+  // A device's kernels begin sums from nothing (PoolRun::begins) instead of reading a reset state.
   if (!OnHost()) return true;
   for (int layer = 0; layer < shape_.layers; ++layer) {
     ResetPoolState(State(*sequence, layer), shape_.pool_columns, shape_.pool_widths);

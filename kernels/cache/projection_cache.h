@@ -48,8 +48,8 @@ class CacheSequence {
   // Its blocks of a strip: ids of the pool, not those of CacheTable.
   const BlockList& blocks(int strip) const { return strips_[strip]; }
 
-  // The same state once more. Takes no memory of the budget until one of the two appends.
-  // REQUIRES: not between its Append and the end of that step.
+  // A second sequence in the same state. Takes no memory of the budget until one of the two
+  // appends. REQUIRES: not between its Append and the end of that step.
   CacheSequence Fork() const;
 
   // Keeps, evictable, what a prompt that begins like this one needs: at the last multiple of
@@ -95,12 +95,11 @@ class ProjectionCache final : private CacheBudget::Member {
     // Stands for whatever else the keys depend on (weights, numerics): entries made under
     // different salts never meet.
     uint64_t salt = 0;
-    // The most tokens of prefill, and sequences, in one step; see CacheShape::StepBytes.
-    int64_t step_tokens = 0;
-    int step_sequences = 0;
+    int64_t step_tokens = 0;  // Limit of prefill in one step; see CacheShape::StepBytes.
+    int step_sequences = 0;   // Limit of sequences in one step.
     PrefixHash hash = HashTokens;
-    // Where blocks lie, which outlives the cache; null: in the host's memory. What the host cannot
-    // read, it cannot write either: the calls below that do are for the host's memory and
+    // Memory of the blocks, which outlives the cache; null: the host's. What the host cannot read,
+    // it cannot write either: the calls below that do are for the host's memory and
     // BlockForm::kPanels, and a model that keeps its blocks elsewhere brings kernels of its own.
     BlockMemory* memory = nullptr;
   };
@@ -133,7 +132,7 @@ class ProjectionCache final : private CacheBudget::Member {
 
   // Keys and values of a strip in one layer, as blocks of `table` (borrowed).
   Source PagedSource(int strip, int layer, const CacheTable& table) const;
-  // The same by lists of blocks and of sequences' offsets into it, as Source has them.
+  // PagedSource by lists of blocks and of sequences' offsets into it, as Source has them.
   Source PagedSource(int strip, int layer, const int32_t* blocks, const int32_t* offsets) const;
 
   // Stores row i at places[i] of a strip in one layer. Rows of one block come in ascending slots.
@@ -151,7 +150,7 @@ class ProjectionCache final : private CacheBudget::Member {
   // REQUIRES: the host's memory.
   PoolState State(const CacheSequence& sequence, int layer) const;
 
-  // Where these sums begin, PoolStateBytes of them, in any memory. Elsewhere than on the host
+  // Address of State's sums, PoolStateBytes of them, in any memory. Elsewhere than on the host
   // nobody resets them: they are undefined wherever a segment begins.
   std::byte* StateAddress(const CacheSequence& sequence, int layer) const;
 

@@ -45,7 +45,7 @@ class DeviceBlocks final : public BlockMemory {
 // One layer's part of a strip, for writing. REQUIRES: BlockForm::kRows, keys as wide as values.
 CacheRows RowsOf(const ProjectionCache& cache, int strip, int layer);
 
-// Where a row goes.
+// Place of a row as kernels address it.
 CacheRowPlace PlaceOf(const ProjectionCache& cache, const CachePlace& place);
 
 // Floats from the first layer's sums of an open segment to this one's.

@@ -43,7 +43,7 @@ void PackRowWeight(std::span<const float> weight, int64_t out, int64_t in, DType
 void MultiplyRows(const RowWeight& weight, const float* x, int64_t x_stride, int64_t rows, float* y,
                   int64_t y_stride, const ParallelFor& pool, Isa isa);
 
-// The same by definition, in double precision.
+// Reference of MultiplyRows in double precision.
 void MultiplyRowsRef(const RowWeight& weight, const float* x, int64_t x_stride, int64_t rows,
                      float* y, int64_t y_stride);
 

@@ -16,7 +16,7 @@ struct RowUnit {
   int64_t rows = 0;
   float* y = nullptr;  // Its first output.
   int64_t y_stride = 0;
-  int outputs = 0;  // That exist, 1 .. 64.
+  int outputs = 0;  // Number of outputs that exist, 1 .. 64.
 };
 
 struct RowProductOps {

@@ -79,7 +79,7 @@ WorkspaceBytes MeasureOuter(const OuterCall& call);
 void AppendOuter(const OuterCall& call, const Workspace& workspace, const ParallelFor& pool,
                  Isa isa);
 
-// The same by definition, double precision within the call, one thread, no scratch of the caller's.
+// Reference of AppendOuter, in double precision within the call, one thread, without workspace.
 void AppendOuterRef(const OuterCall& call);
 
 }  // namespace longview::kernels

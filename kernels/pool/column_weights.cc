@@ -15,7 +15,7 @@ constexpr float kLowest = std::numeric_limits<float>::lowest();
 // Below it exp has no normal result; weights that small are nothing.
 constexpr float kLeastExponent = -87.0f;
 
-// Where `mask` has all bits: a, else b, in a.
+// a = mask ? a : b, lane by lane; a lane's mask has all bits or none.
 [[gnu::always_inline]] inline void Choose(const Ints& mask, Floats& a, const Floats& b) {
   a = reinterpret_cast<Floats>((reinterpret_cast<Ints>(a) & mask) |
                                (reinterpret_cast<Ints>(b) & ~mask));
@@ -29,6 +29,7 @@ constexpr float kLeastExponent = -87.0f;
   Choose(normal, x, zero);
   Floats n = x * 1.44269504f + kRound;
   n = n - kRound;
+  // ln 2 in two parts: n times the first, which has few bits, is exact.
   const Floats r = x - n * 0.693359375f + n * 2.12194440e-4f;
   Floats p = r * 1.9875691500e-4f + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
@@ -64,10 +65,12 @@ constexpr float kLeastExponent = -87.0f;
     std::memcpy(&scores, request.scores + t * request.score_stride, bytes);
     Floats weight = scores - top;
     ExpInPlace(weight);
+    // Tokens in order, one chain per column: the sum's bits depend on the segment alone.
     total += weight;
     std::memcpy(out, &weight, bytes);
   }
   const Floats zero = {};
+  // A column without visible tokens weighs nothing: zeros instead of 0 / 0.
   const Ints some = ~(total == 0.0f);
   Floats scale = 1.0f / total;
   Choose(some, scale, zero);

@@ -137,6 +137,7 @@ void RunPerformer(const PerformerCall& call, const Workspace& workspace, const P
   });
   ForEachHead(call, pool, [&](int thread, int image, int head) {
     const HeadScratch s = Carve(call, workspace, thread);
+    // One shift for all heads of an image, as published: every head's keys were projected before.
     const float* of_image = tops + image * call.heads;
     AddKeys(call, image, head, *std::max_element(of_image, of_image + call.heads), s);
     for (int64_t row = call.offsets[image]; row < call.offsets[image + 1]; ++row) {

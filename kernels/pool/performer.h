@@ -40,7 +40,7 @@ WorkspaceBytes MeasurePerformer(const PerformerCall& call);
 // REQUIRES: `workspace` holds MeasurePerformer(call) for pool.threads() threads.
 void RunPerformer(const PerformerCall& call, const Workspace& workspace, const ParallelFor& pool);
 
-// The same by definition, double precision, one thread, no scratch of the caller's.
+// Reference of RunPerformer in double precision, one thread, without workspace.
 void RunPerformerRef(const PerformerCall& call);
 
 }  // namespace longview::kernels

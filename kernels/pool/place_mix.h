@@ -35,7 +35,7 @@ struct PlaceMix {
 
 void MixPlaces(const PlaceMix& mix);
 
-// The same by definition, double precision.
+// Reference of MixPlaces in double precision.
 void MixPlacesRef(const PlaceMix& mix);
 
 }  // namespace longview::kernels

@@ -52,7 +52,7 @@ WorkspaceBytes MeasurePool(const PoolCall& call);
 // REQUIRES: `workspace` holds MeasurePool(call); columns % columns_per_head == 0.
 void PoolSegments(const PoolCall& call, const Workspace& workspace, const ParallelFor& pool);
 
-// The same by definition, double precision, one thread, no scratch.
+// Reference of PoolSegments in double precision, one thread, without workspace.
 void PoolSegmentsRef(const PoolCall& call);
 
 // An open segment: sums so far, relative to the largest score so far. Appending tokens one by

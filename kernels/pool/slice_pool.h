@@ -41,7 +41,7 @@ struct SlicePoolCall {
 // before it.
 void PoolSlices(const SlicePoolCall& call, const ParallelFor& pool);
 
-// The same by definition, double precision inside a piece, one thread.
+// Reference of PoolSlices, in double precision within a piece, one thread.
 void PoolSlicesRef(const SlicePoolCall& call);
 
 }  // namespace longview::kernels

@@ -8,7 +8,7 @@ namespace longview::kernels {
 struct SliceRows {
   int32_t row0;
   int32_t rows;
-  int32_t visible;  // Those that are not masked.
+  int32_t visible;  // Number of rows that are not masked.
 };
 
 // Rows of one slice that a pass brings: a whole slice, or a part of it.

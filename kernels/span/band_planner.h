@@ -28,9 +28,9 @@ struct BandSequence {
   // rows as k. Else q and out hold the wanted rows only, from row query_row0 on.
   const std::vector<int32_t>* wanted = nullptr;
   int32_t query_row0 = 0;
-  // Where the tokens are a part of a longer sequence (from a multiple of kBlockSlots on, so that no
-  // bit changes): the positions of all its global tokens, counted from the part's first. Null:
-  // those that `roles` says.
+  // Positions of all global tokens, counted from the part's first, where the tokens are a part of a
+  // longer sequence (from a multiple of kBlockSlots on, so that no bit changes). Null: the tokens
+  // that `roles` marks as global.
   const std::vector<int32_t>* globals = nullptr;
 };
 

@@ -32,7 +32,7 @@ struct ChunkPattern {
   bool own_chunk_only = false;  // MODE -1.
   bool only_global = false;     // Local tokens see the globals only, without bias.
   bool bias = false;
-  // Which rows the call computes: with shared projections both in one call.
+  // Rows that the call computes, local and global: with shared projections both in one call.
   bool local_rows = true;
   bool global_rows = true;
   int32_t tile_rows = 48;

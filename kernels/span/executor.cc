@@ -30,7 +30,7 @@ bool NeedsPacking(const Call& call, size_t source, const TileKernel& kernel) {
   return call.sources[source].layout == Layout::kRows && kernel.isa != Isa::kScalar;
 }
 
-// Where the panels of fresh sources and the partial states lie in shared workspace.
+// Bytes of shared workspace for the panels of a fresh source.
 struct SharedSizes {
   size_t k = 0;
   size_t v = 0;
@@ -176,6 +176,7 @@ void MergeOne(const TileJob& job, const Merge& merge) {
   const PartialStates& states = job.partials;
   const int64_t first = merge.part0;
   float* o = states.o + first * states.o_stride;
+  // Ascending order, whichever thread finished first: the last bit depends on it (softmax_state.h).
   for (int p = 1; p < merge.parts; ++p) {
     const int64_t slot = first + static_cast<int64_t>(p) * merge.stride;
     MergeState(&states.m[first], &states.l[first], o, states.m[slot], states.l[slot],

@@ -25,7 +25,7 @@ namespace longview::kernels {
 enum class Layout : int32_t {
   kRows = 0,    // [row, head, D] with strides; the plan's SlotMap says which row a slot is.
   kPanels = 1,  // KvLayout blocks of this source's dtype, [block, key head].
-  kPaged = 2,   // The same blocks, looked up by block id: one list of ids per sequence.
+  kPaged = 2,   // KvLayout blocks found by block id: one list of ids per sequence.
 };
 
 // Keys and values of one origin. Borrowed for the call. k == v is legal.
@@ -39,11 +39,10 @@ struct Source {
   int64_t v_row_stride = 0, v_head_stride = 0;
   // kPanels, kPaged: key heads stored per block, the first being head 0.
   int32_t kv_heads = 0;
-  // kPaged: sequence s owns blocks block_table[seq_offset[s]] ..; slot j of the sequence lies
-  // in its block j / 64.
+  // kPaged: ids of blocks, sequence after sequence; slot j of one lies in its block j / 64.
   const int32_t* block_table = nullptr;
-  const int32_t* seq_offset = nullptr;
-  const float* q_add = nullptr;  // [H, Dk] added to the query for this source; or null.
+  const int32_t* seq_offset = nullptr;  // kPaged: first entry of sequence s in block_table.
+  const float* q_add = nullptr;         // [H, Dk] added to the query for this source; or null.
 };
 
 // A bias table. Added: fp32 [H, entries], entries side by side, head_stride 0 = one for all.

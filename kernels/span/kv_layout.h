@@ -1,4 +1,4 @@
-// Where keys and values lie in blocks of 64 slots: the only code that computes addresses of
+// Layout of keys and values in blocks of 64 slots: the only code that computes addresses of
 // key/value storage. Fresh keys are packed into blocks once per layer, cache blocks are
 // stored this way for good, so decode and later prefill read them without packing.
 //

@@ -61,6 +61,7 @@ void AddTile(const PagedPattern& pattern, const PagedSequence& sequence, const S
     KERNEL_CHECK(cached.back().lo >= 0 || cached.back().lo >= cached.back().hi);
     fresh.push_back({std::max(0, lo - sequence.start), t + 1 - sequence.start});
   }
+  // A row sums its keys in the order of spans: pages, cached keys, fresh keys, in every tile.
   builder->BeginTile(rows);
   if (sources.pages >= 0) {
     const Bias bias = PageBias(pattern, first);

@@ -64,7 +64,7 @@ enum BiasKind : int32_t {
 // j span-relative. Entries outside the table are legal for masked keys and never read.
 struct Bias {
   int32_t kind;  // BiasKind.
-  int32_t id;    // Which of the call's tables.
+  int32_t id;    // Index into the call's tables.
   int32_t base;
   int32_t row_mul;
   int32_t row_div;  // At least 1.
@@ -123,7 +123,7 @@ struct Plan {
   int32_t partial_slots = 0;
 
   int64_t useful = 0;    // Query-key-head triples the pattern asks for.
-  int64_t executed = 0;  // The same, as whole blocks times tile rows: what is computed.
+  int64_t executed = 0;  // Triples computed: whole blocks times tile rows.
 };
 
 }  // namespace longview::kernels

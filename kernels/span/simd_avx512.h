@@ -67,7 +67,7 @@ inline V16 Exp2(V16 x) {
   return ScaleByPower(p, x.v);
 }
 
-// The same to 8e-5, for weights that are rounded to bfloat16 (4e-3) anyway.
+// 2^x to 8e-5, for weights that are rounded to bfloat16 (4e-3) anyway.
 inline V16 Exp2Coarse(V16 x) {
   const __m512 f = Fraction(x.v);
   __m512 p = _mm512_set1_ps(0.0780245273f);

@@ -136,6 +136,7 @@ void FillBias(const VectorOps& ops, const Call& call, const Tile& tile, int head
   }
   const float factor = call.scale * kLog2E;
   const EntryRange range = BlockEntries(bias, tile.rows, key0, masks);
+  // One product for the whole tile, where the entries that its rows read fit the panel.
   if (std::abs(bias.key_mul) == 1 && range.hi - range.lo < kDottedEntries) {
     FillSkewed(ops, table, call.Dk, tile.rows, head, bias, key0, range.lo, factor, masks, scratch);
   } else {

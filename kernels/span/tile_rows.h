@@ -7,7 +7,7 @@
 
 namespace longview::kernels {
 
-// Where query row `i` of a tile lies, in rows of the call's tensors.
+// Index of query row `i` of a tile in the call's tensors.
 inline int64_t TileRow(const Tile& tile, int i) {
   return tile.row0 + static_cast<int64_t>(i) * tile.row_step;
 }
@@ -17,7 +17,7 @@ inline int64_t TileRow(const Tile& tile, int i) {
 void GatherFloatQueries(const Call& call, const Tile& tile, int head, const float* add, int stride,
                         float* out);
 
-// The same as bfloat16, the sum rounded once.
+// GatherFloatQueries in bfloat16, the sum rounded once.
 void GatherBf16Queries(const Call& call, const Tile& tile, int head, const float* add, int stride,
                        uint16_t* out);
 

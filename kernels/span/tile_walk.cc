@@ -118,6 +118,7 @@ class TileWalk {
     const Span& span = job_.plan->spans[tile_.span0 + span_index];
     if (span.keys <= 0) return;
     const PanelSource& source = job_.sources[span.source];
+    // Spans in a row that add the same term to the queries share one gathering.
     if (!gathered_ || source.q_add != q_add_) GatherQueries(source.q_add);
     const Bias* bias = span.bias < 0 ? nullptr : &job_.plan->biases[span.bias];
     if (bias != nullptr && bias->kind == kDotted) {
@@ -201,7 +202,8 @@ class TileWalk {
 
   enum class View { kNone, kPart, kAll };
 
-  // Which keys of block `b` the rows see; fills masks unless all see all and nobody asks.
+  // Fills the masks of the keys of block `b` that each row sees, unless all rows see all of them
+  // and `want_masks` is false. Returns how much of the block is seen.
   View ViewBlock(const Span& span, const PanelSource& source, int64_t b, bool want_masks) {
     const int64_t origin = span.key0 - b * kBlockSlots;  // Slot of span coordinate 0, in the block.
     uint64_t cover = BitRange(origin, origin + span.keys);

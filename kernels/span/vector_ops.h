@@ -17,7 +17,7 @@ inline constexpr int kBlockKeys = 64;
 struct TileState {
   int rows = 0;
   int dk = 0;          // Multiple of 16 (float panels) or 32 (bfloat16 panels), as KvLayout pads.
-  int dv = 0;          // Likewise.
+  int dv = 0;          // Multiple of 16 or 32, like dk.
   float scale = 0;     // Scale of finished scores; holds log2(e).
   void* q = nullptr;   // [64][dk] float or bfloat16, zero-padded.
   float* s = nullptr;  // [64][64] scores, then weights, of one block.

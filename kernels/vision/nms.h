@@ -21,7 +21,7 @@ inline constexpr size_t SuppressionFloats(size_t boxes) { return 6 * boxes; }
 size_t SuppressOverlaps(std::span<const Box> boxes, float threshold, std::span<int32_t> kept,
                         std::span<float> workspace);
 
-// The same by definition, box against box, with the same bits. No workspace.
+// Reference of SuppressOverlaps, box against box, with the same bits. No workspace.
 size_t SuppressOverlapsRef(std::span<const Box> boxes, float threshold, std::span<int32_t> kept);
 
 // Intersection over union; 0 for two boxes without area.

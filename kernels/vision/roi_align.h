@@ -38,7 +38,7 @@ inline constexpr size_t AlignFloats(int height, int width) {
 void AlignRegion(const PyramidMap& map, const Box& region, int bins, std::span<float> workspace,
                  float* out);
 
-// The same by definition, sample by sample, in double precision.
+// Reference of AlignRegion, sample by sample in double precision.
 void AlignRegionRef(const PyramidMap& map, const Box& region, int bins, float* out);
 
 }  // namespace longview::kernels

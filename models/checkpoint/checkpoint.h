@@ -34,8 +34,8 @@ struct TensorView {
   std::vector<int64_t> shape;       // Row-major; empty = scalar.
   const std::byte* data = nullptr;  // Little-endian, any alignment.
   size_t bytes = 0;
-  const MappedFile* file = nullptr;  // Where it is stored; null = in memory alone,
-  uint64_t offset = 0;               // and at which byte.
+  const MappedFile* file = nullptr;  // File of the tensor's bytes; null: in memory alone.
+  uint64_t offset = 0;               // First byte in `file`.
 
   int64_t elements() const;
 
@@ -73,7 +73,7 @@ class Checkpoint {
   absl::StatusOr<std::vector<TensorView>> PickledViews(const MappedFile& file);
 
   std::vector<std::unique_ptr<const MappedFile>> files_;               // Views point to them.
-  std::vector<std::unique_ptr<const std::vector<std::byte>>> copies_;  // As well.
+  std::vector<std::unique_ptr<const std::vector<std::byte>>> copies_;  // Views point to these too.
   std::map<std::string, TensorView, std::less<>> tensors_;
 };
 

@@ -25,7 +25,7 @@ struct PickleValue {
     kDict,      // Parts are keys and values by turns.
     kMark,
     kStorageType,
-    kOrderedDict,  // These three are names that are called.
+    kOrderedDict,  // Name that is called, like the next two.
     kRebuildTensor,
     kRebuildParameter,
     kStorage,

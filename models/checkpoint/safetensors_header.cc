@@ -165,6 +165,7 @@ std::string PlaceEntries(std::vector<TensorEntry>& entries, uint64_t data_begin,
   std::sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
+  // The format allows neither holes nor overlaps, so sorted tensors tile the data.
   uint64_t expected = 0;
   for (TensorEntry& entry : entries) {
     const auto fault = [&](const std::string& what) {

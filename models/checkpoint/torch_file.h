@@ -18,8 +18,8 @@ struct TorchEntry {
   std::string name;
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;   // Empty = scalar.
-  uint64_t begin = 0;           // Where its elements lie in the file in row-major order;
-  std::vector<std::byte> copy;  // of a tensor that lies otherwise they are here, in that order.
+  uint64_t begin = 0;           // Byte of the elements in the file, in row-major order.
+  std::vector<std::byte> copy;  // Row-major elements where the file holds another order.
 };
 
 // Errors begin with the file's path and end with the command that converts once: INVALID_ARGUMENT

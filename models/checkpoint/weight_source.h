@@ -49,7 +49,7 @@ class WeightSource {
   // INVALID_ARGUMENT (tensor, expected, found) if its shape or type differ.
   absl::StatusOr<const TensorView*> Get(std::string_view name, const std::vector<int64_t>& shape);
 
-  // The same, or nullptr if there is no such tensor.
+  // Get for a tensor that may be missing: nullptr then.
   absl::StatusOr<const TensorView*> GetOptional(std::string_view name,
                                                 const std::vector<int64_t>& shape);
 

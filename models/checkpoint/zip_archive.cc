@@ -137,6 +137,7 @@ absl::StatusOr<std::map<std::string, ByteRange, std::less<>>> ReadZipEntries(
     if (const std::string fault = TakeEntry(rest, entry); !fault.empty()) return broken(fault);
     const std::optional<std::string> local = file.ReadBytes(entry.header, kLocalBytes);
     if (!local || Record(*local).U32(0) != kLocalMagic) return broken("an entry without a header");
+    // The local header's name and extra field have lengths of their own, unlike the directory's.
     const uint64_t begin =
         entry.header + kLocalBytes + Record(*local).U16(26) + Record(*local).U16(28);
     const uint64_t limit = directory->place.begin;
@@ -149,6 +150,7 @@ absl::StatusOr<std::map<std::string, ByteRange, std::less<>>> ReadZipEntries(
       return broken(absl::StrCat("entry \"", entry.name.substr(0, 64), "\" is there twice"));
     }
   }
+  // Overlap is refused: a crafted archive could pass one run of bytes off as many entries.
   std::sort(places.begin(), places.end(),
             [](const ByteRange& a, const ByteRange& b) { return a.begin < b.begin; });
   for (size_t i = 1; i < places.size(); ++i) {

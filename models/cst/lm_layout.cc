@@ -138,7 +138,7 @@ class Layouter {
   CstLmLayout layout_;
   std::vector<kernels::PagedSequence> tokens_, slices_;
   int32_t closed_ = 0;   // Slices that ended so far.
-  int32_t global_ = -1;  // As CstLmLayout::globals, of the next piece.
+  int32_t global_ = -1;  // Value of CstLmLayout::globals for the next piece.
 };
 
 }  // namespace

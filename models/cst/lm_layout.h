@@ -1,5 +1,6 @@
-// Which rows one pass of the language model computes, which slices they are parts of, and what goes
-// from pass to pass in the states of sequences: the host side of a pass, built once for all layers.
+// Rows that one pass of the language model computes, the slices that they are parts of, and what
+// goes from pass to pass in the states of sequences: the host side of a pass, built once for all
+// layers.
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ struct CstGroup : RunGroup {
 // A row of a pass, and its place in the state of a run's sequence.
 struct CstStateUse {
   int run = 0;
-  bool global = false;  // In Y_g, else in the open slice,
-  int64_t offset = 0;   // behind so many floats.
+  bool global = false;  // True: in Y_g; false: in the open slice.
+  int64_t offset = 0;   // Floats before the row there.
   int32_t row = 0;
 };
 

@@ -82,10 +82,10 @@ class CstLmPass final : public TokenForward {
   const kernels::CacheShape shape_;
   std::optional<kernels::CacheStep> step_;  // Set by Append.
   std::vector<kernels::CacheSequence> held_;
-  int layer_ = 0;      // That runs.
-  int64_t shift_ = 0;  // To its states from those of the first.
+  int layer_ = 0;      // The layer that runs.
+  int64_t shift_ = 0;  // Floats from the first layer's states to that layer's.
 
-  // As they are staged.
+  // Lists in the form that Stage hands to the backend.
   std::array<Group, 3> groups_;
   std::vector<int32_t> wanted_, cutoffs_;
   std::vector<kernels::CachePlace> restored_, snapshots_;  // Per run; per slice that ends.

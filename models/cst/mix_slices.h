@@ -26,7 +26,7 @@ struct MixSlices {
   const PlaceMixer& mixer;
   Rows from;  // T [rows, width]
   SlicesRef slices;
-  Rows out;  // The same; may be `from`.
+  Rows out;  // T [rows, width]; may be `from`.
 
   OpWork Work() const {
     return {.attention = 2 * from.elements() * static_cast<double>(mixer.hidden())};

@@ -42,6 +42,7 @@ void MixSlice(const HostBackend& host, const PlaceMixer& mixer, const kernels::S
   mix.outputs = static_cast<int>(mixer.places());
   mix.wanted = slice.rows;
   mix.rows = between;
+  // Hidden places stay fp32 between the linears; only the result is rounded.
   mix.dtype = kernels::DType::kFloat32;
   mix.row_stride = width;
   mix.visible = nullptr;

@@ -76,11 +76,11 @@ class CstPass final : public EncoderPass {
   CstPlan plan_;
   std::vector<int64_t> wanted_offsets_;
 
-  // As they are staged: per row; per slice.
+  // Staged lists, one entry per row; slice_entries_: per slice.
   std::vector<int32_t> ids_, places_, kinds_, token_entries_, wanted_rows_;
   std::vector<int32_t> slice_entries_;
-  // slice_pooling `linear`: the place of every row among slices of L, -1 for those that are masked
-  // or padding; per slice, -1 for those without visible rows.
+  // slice_pooling `linear`. pooled_places_: place of each row among slices of L, -1: masked or
+  // padding. pool_entries_: per slice, -1: no visible row.
   std::vector<int32_t> pooled_places_, pool_entries_;
   PlanRef token_plan_, slice_plan_;
   IndexRef ids_ref_, places_ref_, kinds_ref_, token_entries_ref_, wanted_ref_, slice_of_row_ref_;

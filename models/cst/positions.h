@@ -17,7 +17,7 @@ struct CstBias {
   int64_t width = 0;  // 3D
 
   int64_t entries() const { return static_cast<int64_t>(values.size()) / width; }
-  // Where positions add nothing there is one row for all; rows past the end are the last one.
+  // Row i; rows past the end are the last one. One row serves all where positions add nothing.
   const float* Row(int64_t i) const;
 };
 

@@ -44,11 +44,11 @@ namespace ops {
 struct Convolve {
   NeighboursRef maps;
   const Separable& layer;
-  // T rows from the batch's row `from0` on; neighbours of what is wanted are among them. A device
-  // reads dense ones, of the whole batch.
+  // T rows, among which are the neighbours of the wanted ones. A device reads dense ones, of the
+  // whole batch.
   Rows from;
-  int64_t from0;
-  int64_t first;
+  int64_t from0;                // Row of the batch that `from` begins with.
+  int64_t first;                // First row of the batch that is wanted.
   Rows out;                     // T, or fp32; dense on a device, with an output's tail.
   bool copies_globals = false;  // Global rows become those of `from` instead.
 

@@ -62,6 +62,7 @@ void Convolve::OnDevice(DeviceBackend& device) const {
                                                static_cast<int32_t>(pointwise.in),
                                                device.type()};
     device.Check(device.api().maps.depthwise(device.stream(), rows), "a depthwise convolution");
+    // A product writes the compute type: fp32 results are widened from `made`.
     if (widens) {
       MultiplyRows(device.device(), pointwise.device, gathered, out.count, made);
       return device.Widen(pointwise, made, out);

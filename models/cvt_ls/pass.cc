@@ -161,7 +161,7 @@ void CvtPass::NormTokens(const At& at, const LongShortRows& rows) const {
   at.backend.Run(ops::NormRows{rows.values, BlockOf(at).token_norm});
 }
 
-// Where all images are one band, what follows attention leaves LN(x) for the next block.
+// Runs a block on one band. If that is all images, its tail leaves LN(x) for the next block.
 void CvtPass::RunWhole(const At& at, size_t index) const {
   const PlannedStage& stage = stages_[at.stage];
   const LongShortBand& band = stage.bands[index];

@@ -58,7 +58,7 @@ class StackPass final : public TokenForward {
   std::optional<kernels::CacheStep> step_;  // Set by Append.
 
   std::array<Group, 3> groups_;
-  std::vector<int32_t> ids_, places_, kinds_, wanted_;  // As they are staged.
+  std::vector<int32_t> ids_, places_, kinds_, wanted_;  // Staged lists.
   std::vector<int32_t> document_blocks_, document_offsets_;
   std::vector<float*> logits_to_;  // [wanted]
   IndexRef ids_ref_, places_ref_, kinds_ref_, wanted_ref_;

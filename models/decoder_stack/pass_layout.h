@@ -1,4 +1,4 @@
-// Which rows one pass over a stack computes, and what their attention sees: the host side of a
+// Rows that one pass over a stack computes, and the plans of their attention: the host side of a
 // pass, built once for all layers.
 #pragma once
 
@@ -37,8 +37,8 @@ struct StackPassLayout {
   std::array<StackGroup, 3> groups;
   int64_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
-  // Those of both whose linears take many rows: they come first. The rest decodes, where linears
-  // have a way of their own for few rows.
+  // Parts of `rows` and of `wanted` whose linears take many rows: they come first. The rest
+  // decodes, through the linears' path for few rows.
   int64_t many_rows = 0, many_wanted = 0;
 
   // Attention to documents: runs side by side over one document are one of its sequences.

@@ -20,7 +20,7 @@
 
 namespace longview::models {
 
-// Which earlier tokens a layer's heads see.
+// Earlier tokens that the heads of a layer see.
 struct StackWindow {
   // Keys beside the token's own; unset: every earlier token.
   std::optional<int> keys;

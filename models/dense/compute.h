@@ -11,7 +11,7 @@ enum class Compute { kFp32, kBf16, kFp16 };
 
 inline constexpr int64_t ElementBytes(Compute compute) { return compute == Compute::kFp32 ? 4 : 2; }
 
-// As `--dtype` and ModelInfo::dtype say it.
+// Name of the type in `--dtype` and ModelInfo::dtype.
 inline constexpr const char* ComputeName(Compute compute) {
   switch (compute) {
     case Compute::kBf16:

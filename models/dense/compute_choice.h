@@ -1,4 +1,4 @@
-// Which element type a model computes in on this machine.
+// Choice of the element type that a model computes in on this machine.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace longview::models {
 struct ComputeChoice {
   Compute compute = Compute::kFp32;
   std::string why = "";                 // "config.json says bfloat16"
-  std::vector<std::string> notes = {};  // Where it is not what was asked for or stored.
+  std::vector<std::string> notes = {};  // Differences from the type that was asked for or stored.
 };
 
 // `asked`: auto, fp32, bf16, fp16 (the --dtype flag). `auto` is bf16 where the CPU multiplies it
@@ -23,7 +23,7 @@ struct ComputeChoice {
 absl::StatusOr<ComputeChoice> ChooseCompute(const std::string& asked, const std::string& serving,
                                             const std::string& stored);
 
-// The same on a CUDA device, where `auto` is the 16-bit type that the directory names, bf16 or
+// ChooseCompute on a CUDA device, where `auto` is the 16-bit type that the directory names, bf16 or
 // fp16: every device multiplies both natively.
 absl::StatusOr<ComputeChoice> ChooseDeviceCompute(const std::string& asked,
                                                   const std::string& serving,

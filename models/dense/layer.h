@@ -24,7 +24,7 @@ struct RowPack {
 struct DenseLayer {
   Linear linear;
   std::vector<float> bias;             // [out]; zeros where the layer has none.
-  std::unique_ptr<RowPack> rows = {};  // Where it was asked for and pays.
+  std::unique_ptr<RowPack> rows = {};  // Second pack, if asked for and faster.
 
   int64_t in() const { return linear.in(); }
   int64_t out() const { return linear.out(); }

@@ -44,7 +44,7 @@ auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
 }
 
-// The same ones every time.
+// Random rows from a fixed seed: the same ones every time.
 std::vector<float> RandomRows(int64_t rows, int64_t width) {
   std::mt19937 random(7);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);

@@ -23,7 +23,7 @@ namespace longview::models {
 
 inline constexpr int kPanelRows = 256;  // No panel has more.
 
-// Which panels are used: smaller ones where they give the same bits as the largest. Decided once
+// Panel sizes in use: smaller ones where they give the same bits as the largest. Decided once
 // per weight shape by running random rows at every place of every size.
 struct PanelSizes {
   bool small = false;   // 16 rows

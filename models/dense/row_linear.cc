@@ -9,7 +9,7 @@ namespace {
 struct RowScratch {
   float* x = nullptr;           // [kRows, in] widened; bf16 only.
   float* y = nullptr;           // [kRows, out]
-  std::byte* narrow = nullptr;  // The same in bf16.
+  std::byte* narrow = nullptr;  // [kRows, out] in bf16; bf16 only.
 };
 
 RowScratch Carve(int64_t out, int64_t in, Compute compute, Carver& carver) {

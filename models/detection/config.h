@@ -26,7 +26,7 @@ struct RetinaNetConfig {
 struct MaskRcnnConfig {
   BoxWeights proposal_weights = {1, 1, 1, 1};
   int proposals_per_level = 1000;
-  int proposals = 1000;  // That the box head sees.
+  int proposals = 1000;  // Proposals for the box head.
   float proposal_overlap = 0.7f;
   int box_bins = 7;
   int box_layers = 2;

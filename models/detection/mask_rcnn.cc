@@ -102,7 +102,7 @@ class MaskRcnnRun final : public PyramidHeadRun<MaskRcnnBuffers> {
 
   static MaskRcnnBuffers Carve(const HeadParts& parts, const PyramidLayout& layout, bool masks,
                                Carver& carver);
-  // As many proposals and detections as there can be.
+  // Work of the largest numbers of proposals and detections.
   static EncoderWork Work(const HeadParts& parts, const PyramidLayout& layout, int detections,
                           bool masks);
 

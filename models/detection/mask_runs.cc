@@ -7,7 +7,7 @@
 namespace longview::models {
 namespace {
 
-// Where the centre of pixel `index` lies in mask pixels, along one axis.
+// Mapping of a pixel's index to the mask pixels under its centre, along one axis.
 struct Scale {
   float begin, extent;
   int side;

@@ -125,7 +125,7 @@ class DetectorModel final : public Model {
 
   const ModelInfo& info() const override { return info_; }
   double image_plan_bytes() const override { return static_cast<double>(backbone_->plan_bytes()); }
-  // Where the backbone runs, and what is worth saying of it.
+  // Records the backbone's device, and notes about it.
   void Describe(const std::string& device, std::vector<std::string> notes) {
     info_.device = device;
     info_.notes = std::move(notes);

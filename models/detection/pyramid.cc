@@ -81,6 +81,7 @@ void PyramidRun::Fuse(size_t level) {
   const int64_t places = rows.rows();
   const std::vector<float> zeros(width);
   const auto gather = [&](int64_t row, std::byte* to) {
+    // A place's channels lie `places` apart in the map: 64 are gathered and narrowed at a time.
     float part[64];
     for (int64_t c = 0; c < map.channels; c += 64) {
       const int64_t count = std::min<int64_t>(64, map.channels - c);
@@ -97,6 +98,7 @@ void PyramidRun::Fuse(size_t level) {
         kernels.bias_widen(y + i * bytes, lateral.bias.data(), width, sum.data());
         if (!top) {
           const MapRows& above = layout_.levels[level + 1];
+          // Nearest-neighbour upsampling: the place above, at half the coordinates.
           const int64_t place =
               above.row0 + row / rows.width / 2 * above.width + row % rows.width / 2;
           kernels.residual_add(sum.data(), buffers_.fused + place * bytes, zeros.data(), width,

@@ -71,6 +71,7 @@ void ScoreRegions(const MaskRcnnWeights& weights, const RegionReader& reader, in
     std::optional<PanelOutput> hidden;
     for (size_t i = 1; i < weights.box_layers.size(); ++i) {
       PanelOutput next = context.Multiply(weights.box_layers[i], y, panel);
+      // The layer before has been read: freed first, so that two results are alive at most.
       hidden.reset();
       hidden.emplace(std::move(next));
       y = static_cast<std::byte*>(hidden->data());
@@ -102,6 +103,7 @@ std::vector<ScoredBox> ChooseDetections(const DetectorConfig& config,
     float sum = 0;
     for (int k = 0; k <= classes; ++k) sum += scores[k] = std::exp(logits[k] - most);
     std::vector<ScoredBox> of_proposal;
+    // detectron2 drops a whole proposal if one of its scores or boxes is not finite.
     bool finite = std::isfinite(sum);
     for (int k = 0; finite && k < classes; ++k) {
       const Box box = DecodeBox(proposals[p].box, deltas + 4 * k, config.mask_rcnn.box_weights);

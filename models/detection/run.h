@@ -60,7 +60,7 @@ class DetectionRun final : public Run {
   std::vector<Answer> answers_;
   absl::Status status_;
 
-  // Where the work stands.
+  // Progress: the item, the piece of it, and what was made of both.
   size_t current_ = 0;
   size_t piece_ = 0;
   PixelValues values_;

@@ -47,7 +47,7 @@ struct DetectorWeights {
   double memory_bytes = 0;
 };
 
-// Where the backbone's tensors lie, and the names that it leaves to the detector.
+// Prefix of the backbone's tensors, and the names that it leaves to the detector.
 BackbonePlace DetectorBackbonePlace();
 
 // `channels` are those of config.stages. REQUIRES: `checkpoint` outlives the call. Errors name the
@@ -57,7 +57,7 @@ absl::StatusOr<DetectorWeights> LoadDetectorWeights(const DetectorConfig& config
                                                     const Checkpoint& checkpoint,
                                                     const std::string& origin, Compute compute);
 
-// The same checks on names and shapes, without reading any weights. Returns the parameters.
+// LoadDetectorWeights' checks on names and shapes, without reading weights. Returns the parameters.
 absl::StatusOr<double> CheckDetectorWeights(const DetectorConfig& config,
                                             const std::vector<int>& channels,
                                             const Checkpoint& checkpoint,

@@ -95,7 +95,7 @@ class Device {
   bool warpgroups_ = false;
 };
 
-// Where a model that is to run on `name` does: a CUDA device, or null for the CPU. Without
+// Device of a model that is to run on `name`: a CUDA device, or null for the CPU. Without
 // LibTorch's CUDA half that is the CPU too, with a note: no reason not to serve. Errors as
 // Device::Open.
 absl::StatusOr<std::unique_ptr<Device>> DeviceForModel(const std::string& name,

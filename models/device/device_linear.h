@@ -47,7 +47,7 @@ absl::Status ChooseDevicePanels(const Device& device, const std::string& name,
 void MultiplyRows(const Device& device, const DeviceLinear& linear, const void* x, int64_t rows,
                   void* y);
 
-// The same for the few rows of a decode step, whose weight is read once for eight of them: rows
+// MultiplyRows for the few rows of a decode step, whose weight is read once for eight of them: rows
 // past `rows` are left alone. The two agree within rounding.
 void MultiplyFewRows(const Device& device, const DeviceLinear& linear, const void* x, int64_t rows,
                      void* y);

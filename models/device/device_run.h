@@ -86,7 +86,7 @@ class DeviceItems {
   virtual int size() const = 0;
   // For messages: "a document of 70 tokens".
   virtual std::string NameOf(int item) const = 0;
-  // These items, ascending, as a part. It is asked for parts that turn out too large, too.
+  // Plans a part of these items, ascending. Called for parts that turn out too large, too.
   virtual std::unique_ptr<DevicePart> Plan(std::span<const int> items) const = 0;
   // Keeps what came back of the part of these items: `results` is gone after the call.
   virtual void Keep(std::span<const int> items, const std::byte* results) = 0;

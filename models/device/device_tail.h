@@ -34,7 +34,7 @@ struct DeviceTailRows {
   std::byte* added = nullptr;  // T [rows, width] scratch.
   int64_t rows = 0;
   std::byte* gates = nullptr;  // T [rows, expanded] scratch, where there is a gate.
-  bool few = false;            // They decode: MultiplyFewRows.
+  bool few = false;            // Rows of a decode step: MultiplyFewRows.
 };
 
 // Work for the device's stream. Throws DeviceError and what LibTorch throws; within a Device::Turn.

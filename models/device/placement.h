@@ -1,4 +1,4 @@
-// Where a model is loaded and in which type it computes: one decision for all families.
+// Device and element type of a model: one decision for all families.
 #pragma once
 
 #include <cstddef>

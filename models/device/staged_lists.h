@@ -20,7 +20,7 @@ class StagedLists {
   // Null bases: bytes are counted, addresses are null.
   StagedLists(std::byte* host, std::byte* device) : host_(host), device_(device) {}
 
-  // Where the device finds a copy of `values`.
+  // Address of the copy of `values` on the device.
   template <typename T>
   const T* Add(std::span<const T> values) {
     return reinterpret_cast<const T*>(AddBytes(values.size_bytes(), [&](std::byte* to) {
@@ -33,7 +33,7 @@ class StagedLists {
     return Add(std::span<const T>(values));
   }
 
-  // The same of bytes that `write(host memory)` writes.
+  // Add for bytes that `write(host memory)` writes.
   template <typename Write>
   const std::byte* AddBytes(size_t bytes, Write&& write) {
     Note(static_cast<int64_t>(bytes));

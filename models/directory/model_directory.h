@@ -27,7 +27,7 @@ enum class ClassSource {
 };
 
 struct ModelDirectory {
-  std::string root;         // As it was given: modules.json and longview.json lie there.
+  std::string root;         // The given path, with modules.json and longview.json.
   std::string path;         // The folder of config.json, weights and tokenizer, mostly the root.
   std::string config_path;  // For messages about `config`.
   nlohmann::json config;    // config.json, whole.

@@ -81,7 +81,7 @@ class Drafter {
     if (!request_.truncation_direction.empty()) return request_.truncation_direction == "left";
     return front_.tokenizer != nullptr && front_.tokenizer->cuts_left();
   }
-  // Where the first text begins that may be cut: behind a leading special token.
+  // First token that may be cut: behind a leading special token.
   size_t FirstCut(const TokenInput& tokens) const;
 
   const EncoderFrontEnd& front_;
@@ -269,7 +269,7 @@ absl::StatusOr<SequenceDraft> Drafter::EncodeBytes(const std::string& field,
   }
   TokenInput tokens;
   tokens.ids = std::move(encoded->ids);
-  // As CutTokens: a final separator stays.
+  // A final separator stays, as CutTokens has it.
   if (excess > 0 && facts.sep && encoded->last == facts.sep) {
     while (tokens.ids.back() == bounds.uncounted) tokens.ids.pop_back();
     tokens.ids.back() = *facts.sep;

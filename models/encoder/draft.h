@@ -16,7 +16,7 @@ namespace longview::models {
 
 struct SequenceDraft {
   std::string field;                 // The name in messages: "text", "token_ids", "choices[2]".
-  TokenInput tokens;                 // As the model will read them.
+  TokenInput tokens;                 // The model's input.
   std::optional<Encoding> encoding;  // Set for text.
   int truncated = 0;
 };

@@ -27,10 +27,10 @@ enum class EncoderHead {
 enum class PairForm {
   kNone,      // Not at all.
   kJoined,    // In one sequence with the first: the tokenizer's template, or ids end to end.
-  kSeparate,  // As a sequence of its own.
+  kSeparate,  // In a sequence of its own.
 };
 
-// Which of a sequence's last hidden states something reads.
+// Last hidden states of a sequence that something reads.
 enum class RowsRead { kNone, kFirst, kAll };
 
 // How a sequence becomes one vector: the vector of its class token, the mean over its tokens, the

@@ -303,7 +303,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
   }));
   const EncoderFacts& facts = (*placed)->facts();
   RETURN_IF_ERROR(CheckPooling(*kept, facts));
-  // As heads: in the model's type, or in fp32 beside a device.
+  // The pipeline computes in the heads' type: the model's own, or fp32 beside a device.
   const Compute compute = on_device ? Compute::kFp32 : place.compute;
   ASSIGN_OR_RETURN(SentencePipeline sentence, LoadSentence(facts, compute, kept->sentence));
   return std::make_unique<EncoderModel>(place.name, std::move(kept), *std::move(placed),

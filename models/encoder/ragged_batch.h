@@ -18,7 +18,7 @@ class RaggedBatch {
   // Borrows the sequences.
   explicit RaggedBatch(Sequences sequences);
 
-  // Those still there, in the order given.
+  // Sequences still there, in the order given.
   Sequences sequences() const { return sequences_; }
   int size() const { return static_cast<int>(sequences_.size()); }
   std::span<const int32_t> offsets() const { return offsets_; }  // Rows; one entry more.
@@ -29,7 +29,7 @@ class RaggedBatch {
   void Drop(int i);
   bool drops_pending() const { return drops_pending_; }
 
-  // Where sequence i, as given, stands among those still there. REQUIRES: not dropped.
+  // Index of sequence i, as given, among those still there. REQUIRES: not dropped.
   int PlaceOf(int i) const;
 
   // Closes the gaps: move(from, to) for every sequence that stays, in ascending order, with the

@@ -66,6 +66,8 @@ void AttendLargeMap::OnHost(HostBackend& host) const {
   const bool runs = in_scratch ? host.Runs(carver) : host.Runs();
   std::optional<SlicedAttention> attention;
   if (runs) attention.emplace(pattern, band.map, host.context(), buffers, sliced.scratch);
+  // Weights of landmarks are a softmax over all tokens: every slice is scored, then projected for
+  // the pools, and once more for attention below, so that no whole map is projected at once.
   if (pattern.ranks > 0) {
     for (const LongShortSlice& slice : slices) rows.Score(slice.begin, slice.end);
     if (runs) attention->Weigh();

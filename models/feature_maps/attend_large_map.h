@@ -40,9 +40,9 @@ struct AttendLargeMap {
   Rows qkv;                       // T [slice rows, 3d]
   Rows out;                       // T [rows, d] with a panel's tail.
   float* scores = nullptr;        // [tokens, h r]; may share out's memory.
-  float* value_scores = nullptr;  // The same where values have weights of their own.
-  std::byte* memory = nullptr;    // CarveLargeMap's,
-  bool in_scratch = false;        // in place of which is scratch, where `rows` take none.
+  float* value_scores = nullptr;  // [tokens, h r] where values have weights of their own.
+  std::byte* memory = nullptr;    // Memory by CarveLargeMap; null with in_scratch.
+  bool in_scratch = false;        // Scratch is used instead of `memory`; `rows` take none.
 
   OpWork Work() const;
   void OnHost(HostBackend& host) const;

@@ -14,7 +14,7 @@
 
 namespace longview::models {
 
-// Which images are large: slices cost, as landmarks are of all tokens, so keys and values are
+// Rule for large images: slices cost, as landmarks are of all tokens, so keys and values are
 // projected once for them and once for the slices. Defaults are those of all models.
 struct LongShortCuts {
   // All stages of an image that has more tokens in its first one attend in slices, each of at least

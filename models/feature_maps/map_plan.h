@@ -44,7 +44,7 @@ struct LongShortPlan {
   kernels::Plan tokens;
   // The class rows. Sources: 0 their own keys, 1 what they see of the map.
   kernels::Plan class_rows;
-  std::vector<std::vector<int32_t>> bias_rows;  // As WindowGridPlan's.
+  std::vector<std::vector<int32_t>> bias_rows;  // Biases by row, see WindowGridPlan.
   std::vector<int32_t> offsets = {0};           // Image i is rows [offsets[i], offsets[i + 1]).
   std::vector<uint8_t> in_map;                  // By row: 0 for class rows.
 

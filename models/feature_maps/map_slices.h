@@ -18,7 +18,7 @@ namespace longview::models {
 struct LongShortSlice {
   int64_t load_begin = 0, load_end = 0;  // Rows that its queries need.
   int64_t begin = 0, end = 0;            // Queries.
-  size_t shape = 0;                      // Which of the map's shapes.
+  size_t shape = 0;                      // Index of its shape in the map's.
 };
 
 // The common shape of slices in the middle of a map: a map of the loaded rows, of whose window rows

@@ -41,7 +41,7 @@ struct BandImages {
   struct Image {
     int32_t row0;  // From the band's first row on.
     ImageSize map;
-    int32_t size;  // Which of the band's.
+    int32_t size;  // Index of its size in `sizes`.
   };
   std::vector<Image> images;
   std::vector<ImageSize> maps;   // Map sizes of the images.

@@ -70,7 +70,7 @@ void ShapeCache::Leave(const Key& key, std::shared_ptr<Entry> entry) {
 void ShapeCache::Shrink() {
   for (auto place = order_.begin(); bytes_ > most_bytes_ && place != order_.end();) {
     const Kept::iterator kept = *place++;
-    // Those being made have no bytes to give.
+    // Entries still being made have no bytes to give.
     if (kept->second->bytes > 0) Erase(kept);
   }
 }

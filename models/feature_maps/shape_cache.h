@@ -3,9 +3,9 @@
 // a batch and from batch to batch, and what Prepare made of a shape to tell its cost is there when
 // the batch begins.
 //
-// Those used last are kept, up to a number of bytes; one larger than that is made for whoever asks
-// and not kept. Thread-safe: of several threads that ask for the same, one makes it and the others
-// wait. What was handed out stays valid after it was thrown out.
+// The entries used last are kept, up to a number of bytes; a larger one is made for its caller and
+// not kept. Thread-safe: of several threads that ask for the same entry, one makes it and the
+// others wait. An entry that was handed out stays valid after it is evicted.
 #pragma once
 
 #include <cstddef>
@@ -38,10 +38,10 @@ size_t BytesOf(const std::vector<Element>& elements) {
 // Kinds of things that a model keeps by shape; each has a type of its own in a family.
 enum class ShapeKind : int32_t {
   kPictureNeed,     // The need of an image that is alone.
-  kTokenPlaces,     // Where a map's tokens lie,
-  kTokenPositions,  // and which token lies there.
-  kBandPlan,        // Attention of images that go through a block together,
-  kSlicePlan,       // of a slice of one image.
+  kTokenPlaces,     // Places of a map's tokens.
+  kTokenPositions,  // Token at every place.
+  kBandPlan,        // Attention of images that go through a block together.
+  kSlicePlan,       // Attention of a slice of one image.
   kJoinedPlan,      // Attention of a band with its maps' tables in one.
   kMapWeights,      // Positions and biases of a map.
 };

@@ -25,7 +25,7 @@ struct LongShortSliceRows {
   std::byte* qkv = nullptr;        // T [slice rows, 3C]: class tokens, then what a slice loads.
   std::byte* z = nullptr;          // T [g + tokens, C], written from the first Attend on.
   float* weights = nullptr;        // [tokens, h r] the projection's scores; may share z's memory.
-  float* value_weights = nullptr;  // The same where values have a projection of their own.
+  float* value_weights = nullptr;  // [tokens, h r], where values have their own projection.
   std::byte* workspace = nullptr;  // SliceWorkspace of every shape's plan
 };
 

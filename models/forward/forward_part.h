@@ -16,7 +16,7 @@ class ForwardPart final : public DevicePart {
   ForwardPart(std::unique_ptr<Forward> forward, const Device& device, Compute compute);
 
   DeviceRunBytes bytes() const override { return bytes_; }
-  // The same for sequences of these lengths whatever their masks.
+  // Bytes for sequences of these lengths whatever their masks.
   const DeviceRunBytes& most_bytes() const { return most_bytes_; }
 
   void Stage(StagedLists& lists) override;

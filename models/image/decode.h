@@ -29,7 +29,7 @@ std::string_view FormatName(ImageFormat format);  // "JPEG", ...
 // Facts of the header, without decoding.
 struct ImageHeader {
   ImageFormat format = ImageFormat::kJpeg;
-  int width = 0;  // As stored, before any rotation.
+  int width = 0;  // Stored width, before any rotation.
   int height = 0;
   int orientation = 1;  // By Exif or XMP, 1 to 8; 1 where there is none.
 };

@@ -41,7 +41,7 @@ struct PixelValues {
 // A picture made ready, and the way back to the given one.
 struct PreparedImage {
   PixelValues pixels;
-  ImageSize given;    // As seen, after rotation.
+  ImageSize given;    // Seen size, after rotation.
   ImageSize resized;  // Before cropping or padding.
 };
 
@@ -49,11 +49,10 @@ struct ImagePipeline {
   enum class Rule { kClassification, kDetection };
 
   Rule rule = Rule::kClassification;
-  bool rotate = true;  // By the file's orientation.
-  // Either sides, or a shorter side with an optional ceiling for the longer one; none: no resize.
-  std::optional<ImageSize> sides;
-  int shortest_edge = 0;
-  int longest_edge = 0;
+  bool rotate = true;              // By the file's orientation.
+  std::optional<ImageSize> sides;  // Sides after resizing; unset: by shortest_edge.
+  int shortest_edge = 0;           // Shorter side after resizing; 0 without `sides`: no resize.
+  int longest_edge = 0;            // Limit of the longer side; 0: none.
   Resample resample = Resample::kBicubic;
   std::optional<ImageSize> crop;
   double rescale_factor = 1;
@@ -68,7 +67,7 @@ struct ImagePipeline {
 
   // Decodes, rotates, resizes, crops, normalises, pads.
   absl::StatusOr<PreparedImage> Run(ImageBytes bytes, const DecodeLimits& limits) const;
-  // The same from a decoded picture that is turned already.
+  // Run on a decoded picture that is turned already.
   PreparedImage Run(const Raster& picture) const;
   // The two halves of it.
   Raster Resize(const Raster& picture) const;

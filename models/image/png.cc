@@ -89,8 +89,8 @@ std::string TextOf(std::string_view type, std::string_view rest, Inflater& infla
   const bool compressed = rest[0] != 0;
   if (compressed && rest[1] != 0) return "";
   rest.remove_prefix(2);
-  TakeString(rest);  // The language,
-  TakeString(rest);  // and the translated keyword.
+  TakeString(rest);  // The language.
+  TakeString(rest);  // The translated keyword.
   return compressed ? inflater.Inflate(rest) : std::string(rest);
 }
 

@@ -21,6 +21,7 @@ void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
   const auto add =
       tail.norms == NormPlace::kPost ? kernels.residual_norm : kernels.residual_prenorm;
   const int64_t width = tail.contract->out();
+  // Without `out` z itself is added, with a bias of zeros.
   const std::vector<float> no_bias(tail.out == nullptr ? width : 0);
   const int64_t row_bytes = width * ElementBytes(compute);
   const int64_t expanded_bytes = tail.expand->out() * ElementBytes(compute);

@@ -30,7 +30,7 @@ struct BlockTail {
   const Norm* after_layer = nullptr;
   Activation activation = Activation::kGelu;
   NormPlace norms = NormPlace::kPost;
-  const DenseLayer* gate = nullptr;  // As wide as expand; null: none.
+  const DenseLayer* gate = nullptr;  // Optional, as wide as expand.
 };
 
 // Rows of the batch. z and input are of the compute type and readable a panel past the end; input

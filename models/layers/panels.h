@@ -36,7 +36,7 @@ void ForEachRow(const DenseLayer& layer, const std::byte* input, int64_t rows, P
   }
 }
 
-// The same for the few rows of a decode step through the layer's second pack, which reads its
+// ForEachRow for the few rows of a decode step through the layer's second pack, which reads its
 // weight once for all of them. input [rows, in]; `products` is scratch of RowLinear::ScratchBytes.
 // REQUIRES: layer.rows; input is not in `products`.
 template <typename Use>

@@ -55,7 +55,8 @@ void ReadSizes(JsonReader& reader, LedConfig& config) {
   CheckHeads(reader, decoder.width, decoder.heads, "decoder_attention_heads");
 }
 
-// Where the output begins: as HuggingFace's generate, generation_config.json first.
+// Reads the tokens that an output begins and ends with, generation_config.json first, as
+// HuggingFace's generate does.
 void ReadTokens(const ModelDirectory& directory, JsonReader& reader, LedConfig& config) {
   const int64_t last = config.decoder.vocab - 1;
   const auto read = [&](std::string_view key, int fallback) {

@@ -43,8 +43,8 @@ class DocumentKeys {
   const StackConfig& config_;
   const std::vector<Weight>& weights_;  // By layer.
   const kernels::ProjectionCache* const cache_;
-  std::vector<int32_t> rows_;                // Tokens that have keys,
-  std::vector<kernels::CachePlace> places_;  // and where these go in the cache.
+  std::vector<int32_t> rows_;                // Tokens that have keys.
+  std::vector<kernels::CachePlace> places_;  // Places of these in the cache.
   IndexRef rows_ref_;
   PlacesRef places_ref_;
   Rows kept_;      // T [keys, H]
@@ -53,7 +53,7 @@ class DocumentKeys {
 
 class LedDocumentPass final : public EncoderPass {
  public:
-  // As SourceModel::Forward. Borrows config and weights.
+  // Implements SourceModel::Forward. Borrows config and weights.
   LedDocumentPass(const LedConfig& config, const LedWeights& weights, const TokenFrame& frame,
                   Sequences document, const kernels::CacheSequence* kept, bool brings_states);
 
@@ -83,7 +83,7 @@ class LedReader final : public SourceReader, private EncodedRows {
   // Borrows all.
   LedReader(const LedConfig& config, const LedWeights& weights, const SourceReading& what);
 
-  // As SourceModel::HostNeed.
+  // Implements SourceModel::HostNeed.
   static SourceNeed NeedOf(const LedConfig& config, const LedWeights& weights,
                            const ComputeContext& host, const EncoderSequence& document);
 

@@ -36,7 +36,7 @@ struct DeviceFold {
 struct Folds {
   std::span<const FoldGroup> groups;
   IndexRef rows;                     // Row of every global row.
-  IndexRef outs;                     // Where its output goes.
+  IndexRef outs;                     // Index of its output row.
   const uint8_t* visible = nullptr;  // [rows of x], 0 = left out.
   std::vector<DeviceFold> device;    // Empty on the host.
 };
@@ -53,7 +53,7 @@ struct AttendFolded {
   const Weight& query;      // [width, width]
   const Weight& key_value;  // [2 width, width], of which the values' bias is read.
   const Matrix& keys;       // [width, width] of key_value.
-  const Matrix& values;     // The same.
+  const Matrix& values;     // [width, width] of key_value.
   Rows x;                   // [rows, width] fp32
   Rows input;               // T [rows, width] of it.
   Rows out;                 // T [.., width]

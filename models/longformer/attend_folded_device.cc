@@ -37,7 +37,7 @@ std::vector<FoldRun> FoldRunsOf(std::span<const FoldGroup> groups) {
 // Scratch of one run.
 struct DeviceFoldBuffers {
   std::byte* gathered = nullptr;      // T [global rows, width], with a panel's tail.
-  std::byte* projected = nullptr;     // The same.
+  std::byte* projected = nullptr;     // T [global rows, width], with a panel's tail.
   float* queries = nullptr;           // [global rows, width]
   float* vectors = nullptr;           // [sequences * columns, width]
   float* scores = nullptr;            // [rows of x, columns]
@@ -108,6 +108,7 @@ void AttendFold(const DeviceBackend& device, const AttendFolded& args, const Dev
                                   device.type()}),
                "global queries");
   const float scale = 1.0f / std::sqrt(static_cast<float>(shape.dim));
+  // Query times key weight is one vector per head and global row, so no key is projected.
   device.Check(api.fold_keys(stream, {shape, b.queries, args.keys.device, scale, b.vectors}),
                "folded keys");
   device.Check(api.fold_scores(stream, {shape, args.x.floats(), b.vectors, fold.begins, fold.ends,

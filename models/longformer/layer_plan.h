@@ -1,5 +1,5 @@
-// Which rows a layer reads and writes and how attention runs over them: the host side of a layer,
-// built once per batch and attention pattern.
+// Rows that a layer reads and writes, and the plans of attention over them: the host side of a
+// layer, built once per batch and attention pattern.
 //
 // All layers but the last take every row to every row. The last one computes only the rows that
 // heads read: their neighbourhood gives keys and values, everything else is left out. That is
@@ -23,7 +23,7 @@ struct GlobalRow {
   int32_t out;  // Row of the layer's output.
 };
 
-// Where a sequence's global rows lie in one of the lists below.
+// Range of a sequence's global rows in one of the lists below.
 struct GlobalGroup {
   int32_t sequence;
   int32_t first;  // Index into folded or unfolded.

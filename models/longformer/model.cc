@@ -67,8 +67,8 @@ class Longformer final : public WeighedFamily<LongformerConfig, LongformerWeight
                                   EncoderSequence& sequence) const override;
 };
 
-// As the task's HuggingFace class: sequence classification marks the first token, question
-// answering everything before the first separator, multiple choice everything after the second.
+// Marks the tokens that the task's HuggingFace class does: sequence classification marks the first,
+// question answering all before the first separator, multiple choice all after the second.
 absl::Status Longformer::MarkDefaultGlobals(const std::string& field, Task task,
                                             EncoderSequence& sequence) const {
   const auto mark = [&](int begin, int end) {

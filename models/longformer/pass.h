@@ -55,7 +55,7 @@ class LongformerPass final : public EncoderPass {
   std::map<int, StagedLayer> plans_;
   std::vector<int64_t> wanted_offsets_;
 
-  std::vector<int32_t> ids_, places_, kinds_;  // As they are staged.
+  std::vector<int32_t> ids_, places_, kinds_;  // Staged lists.
   IndexRef ids_ref_, places_ref_, kinds_ref_;
 
   LongformerRows rows_;

@@ -46,8 +46,8 @@ class PiecewiseEncoder {
   // Exact bytes of scratch of its largest piece, panel results aside.
   static size_t PieceBytes(const LongformerContext& context, const EncoderSequence& document);
 
-  // Where the work stands when `read` of the document's tokens count as read: so many rows of all
-  // stages, a whole block of rows or a whole stage at a time.
+  // Rows computed when `read` of the document's tokens count as read: so many rows of all stages, a
+  // whole block of rows or a whole stage at a time.
   int64_t RowsUntil(int64_t read) const;
 
   // The next piece on the way to `until` (RowsUntil): rows of one stage. Returns whether work is

@@ -17,7 +17,7 @@ struct LunaPlan {
   kernels::Plan pack;
   // Every token over its sequence's packed rows.
   kernels::Plan unpack;
-  // The same for wanted tokens only, side by side in their order: the last layer.
+  // `unpack` for wanted tokens only, side by side in their order: the last layer.
   kernels::Plan unpack_wanted;
 
   std::vector<int32_t> projected_offsets;  // Rows of P; one entry more than sequences.

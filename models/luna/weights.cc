@@ -73,6 +73,7 @@ class Loader : public FamilyLoader<LunaConfig, LunaWeights> {
       std::vector<float> sinusoids;
       if (load_.reads()) {
         sinusoids = Sinusoids(rows, width);
+        // fairseq's sinusoidal table has zeros at the padding position.
         std::fill_n(sinusoids.begin() + config_.pad * width, width, 0.0f);
       }
       weights_.positions = place_.Values(std::move(sinusoids), rows, width);

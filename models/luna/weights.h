@@ -32,7 +32,7 @@ struct LunaWeights {
   Table positions;                              // [max_positions + pad + 1, d]; none without.
   NormWeight embedding_norm;                    // None without.
   Table projected;                              // [l, d] P as it enters the first layer.
-  std::vector<LunaLayer> layers;                // As stored: one if tied.
+  std::vector<LunaLayer> layers;                // Stored layers: one if tied.
   NormWeight final_norm, final_projected_norm;  // Pre-norm models.
 
   std::vector<DenseLayer> hidden;                         // LRA: classifier.i

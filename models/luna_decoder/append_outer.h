@@ -23,7 +23,7 @@ namespace ops {
 struct AppendOuter {
   OuterRef sequences;
   Rows q, k, v, g;  // [rows, heads * D] fp32, equal strides.
-  Rows out;         // The same.
+  Rows out;         // [rows, heads * D] fp32
   int heads = 1;
   kernels::OuterActivation activation = kernels::OuterActivation::kSoftplusLn2;
 

@@ -24,8 +24,8 @@ namespace longview::models {
 
 class LunaDocumentPass final : public EncoderPass {
  public:
-  // As SourceModel::Forward. Borrows config and weights, `encoder` the encoder's. Null memory: the
-  // pass is counted.
+  // Implements SourceModel::Forward. Borrows config and weights, `encoder` the encoder's. Null
+  // memory: the pass is counted.
   LunaDocumentPass(const LunaDecoderConfig& config, const LunaDecoderWeights& weights,
                    const LunaWeights& encoder, const TokenFrame& frame, Sequences document,
                    const LunaDocumentMemory& memory, bool brings_states);
@@ -56,7 +56,7 @@ class LunaDocumentPass final : public EncoderPass {
   LunaPass encoder_;
   const int64_t tokens_;
   const int64_t rows_;  // Active rows of P.
-  kernels::Plan pack_;  // They over the document's visible tokens.
+  kernels::Plan pack_;  // Active rows over the document's visible tokens.
   std::vector<kernels::StateRow> keys_at_;
   PlanRef pack_ref_;
   StatesRef keys_ref_;

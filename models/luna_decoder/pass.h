@@ -75,7 +75,7 @@ class LunaTokenPass final : public TokenForward {
   int64_t key_rows_ = 0;                    // Rows of all documents.
   std::optional<kernels::CacheStep> step_;  // Set by Append.
 
-  // As they are staged.
+  // Staged lists.
   std::vector<int32_t> ids_, places_, wanted_;
   std::vector<std::vector<kernels::OuterSequence>> sums_;  // By layer.
   std::vector<kernels::StateRow> keys_at_;

@@ -5,7 +5,7 @@
 namespace longview::models::ops {
 namespace {
 
-// The same call for a device, tensors and all.
+// Builds the call for a device from the host's, tensors and all.
 kernels::cuda::SpanCall SpanCallOf(const kernels::Call& call) {
   kernels::cuda::SpanCall span = {};
   span.q = call.q;

@@ -59,7 +59,7 @@ struct OpWork {
 // Bytes, exact.
 struct ForwardNeed {
   size_t lists = 0;       // Staged.
-  size_t most_lists = 0;  // The same for sequences of these lengths whatever is masked.
+  size_t most_lists = 0;  // `lists` for sequences of these lengths whatever is masked.
   size_t buffers = 0;     // Taken.
   size_t scratch = 0;     // The most any operation uses; operations share it.
   size_t transient = 0;   // Results of the library, of the operation that has most alive.
@@ -113,7 +113,7 @@ class Backend {
 
   // ---- Memory of the forward, uninitialised ----
   Rows Take(int64_t count, int64_t width, RowType type, Tail tail = Tail::kNone);
-  // The same of other memory, which is only carved: none for no rows, and tails need ClearTail.
+  // Take in other memory, which is only carved: none for no rows, and tails need ClearTail.
   Rows CarveRows(int64_t count, int64_t width, RowType type, Tail tail, Carver& carver) const;
   // Zeros behind rows that linears read, where what lies there slows products down.
   void ClearTail(const Rows& rows) const;

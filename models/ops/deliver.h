@@ -34,7 +34,7 @@ struct Deliver {
   void OnDevice(DeviceBackend& device) const;
 };
 
-// The same of an adaptive softmax's scores (Grave et al. 2017), which become natural-log
+// Deliver of an adaptive softmax's scores (Grave et al. 2017), which become natural-log
 // probabilities of its words; `cutoffs` are the first words of its tails.
 struct DeliverAdaptive {
   const Weight& weight;

@@ -23,7 +23,7 @@ class DeviceBackend final : public Backend {
   // Borrows the device.
   DeviceBackend(const Device& device, Compute compute);
 
-  // Where lists are staged; before the first Stage.
+  // Sets the memory in which lists are staged; before the first Stage.
   void StageInto(StagedLists& lists) { set_staged(&lists); }
   // Takes need.memory() bytes of `carver` for buffers and scratch; before the first Take, and
   // before pieces are staged.

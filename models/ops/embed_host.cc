@@ -34,6 +34,8 @@ void Embed::OnHost(HostBackend& host) const {
       if (norm != nullptr && factor == 1) {
         host.kernels().sum_norm(to, word, position, type, norm->host.view(), width, copy);
       } else {
+        // From zeros, factor * word is rounded by itself before the position is added; from the
+        // position, one step may do both.
         std::memcpy(to, rounds_words ? zeros : position, bytes);
         vectors.add_scaled(to, word, factor, width);
         if (rounds_words) vectors.add_scaled(to, position, 1, width);

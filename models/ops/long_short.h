@@ -66,7 +66,7 @@ struct ProjectLongShort {
 struct Landmarks {
   const Segments* segments = nullptr;
   LongShortRows from;
-  Rows value_scores;  // As from.scores, where values have weights of their own.
+  Rows value_scores;  // Scores of values that have weights of their own; else none.
   int heads = 1;
   int rank = 0;
   const NormWeight* norm = nullptr;  // Null: none.

@@ -36,7 +36,7 @@ namespace {
 struct DeviceLandmarkBuffers {
   kernels::cuda::PoolSums sums = {};  // Per piece and column.
   float* keys = nullptr;              // [segments, columns, d / heads]
-  float* values = nullptr;            // The same.
+  float* values = nullptr;            // [segments, columns, d / heads]
 };
 
 DeviceLandmarkBuffers Carve(const Landmarks& args, int64_t pieces, Carver& carver) {

@@ -46,7 +46,7 @@ namespace {
 // Scratch of one call.
 struct HostLandmarkBuffers {
   float* keys = nullptr;    // [segments, columns, d / heads]
-  float* values = nullptr;  // The same.
+  float* values = nullptr;  // [segments, columns, d / heads]
   float* rows = nullptr;    // [threads, d]
   std::byte* workspace = nullptr;
 };
@@ -97,6 +97,7 @@ void MakeLandmarks(HostBackend& host, const Landmarks& args, const HostLandmarkB
       PoolSegments(call, kernels::CarveWorkspace(buffers.workspace, MeasurePool(call)),
                    host.pool());
     };
+    // A pooling has one set of weights: keys and values with different ones take two.
     if (args.value_scores) {
       call.values = std::span(values).first(1);
       pool();

@@ -31,7 +31,7 @@ struct Project {
   void OnDevice(DeviceBackend& device) const;
 };
 
-// The same, then the rotation.
+// Project, then the rotation.
 struct ProjectRotated {
   const Weight& weight;
   Rotary rotary;
@@ -43,7 +43,7 @@ struct ProjectRotated {
   void OnDevice(DeviceBackend& device) const;
 };
 
-// The same with bias[entries[i]] instead of b (`bias` null: b); without an entry (negative) a row
+// Project with bias[entries[i]] instead of b (`bias` null: b); without an entry (negative) a row
 // becomes zeros. T.
 struct ProjectPlaces {
   const Weight& weight;

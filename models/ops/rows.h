@@ -17,14 +17,14 @@ struct Rows {
   int64_t width = 0;    // 0: no rows were given.
   int64_t stride = 0;   // Elements.
   int64_t element = 0;  // Bytes of an element.
-  bool few = false;     // They decode: linears read their weight once for all of them.
+  bool few = false;     // Rows of a decode step: linears read their weight once for all of them.
 
   explicit operator bool() const { return width > 0; }
   bool dense() const { return stride == width; }
   int64_t row_bytes() const { return width * element; }
   double elements() const { return static_cast<double>(count) * static_cast<double>(width); }
   std::byte* Row(int64_t i) const { return data + i * stride * element; }
-  // The same memory as `parts` rows of each. REQUIRES: dense rows, whose width they divide.
+  // View of each row as `parts` rows of the same memory. REQUIRES: dense rows, width % parts == 0.
   Rows Split(int64_t parts) const {
     Rows view = *this;
     view.count = count * parts;

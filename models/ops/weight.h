@@ -22,7 +22,7 @@ struct Weight {
   int64_t in = 0;
   int64_t out = 0;
   std::optional<DenseLayer> host;  // Packed, where the model runs on the host.
-  DeviceLinear device;             // Where it runs on a device.
+  DeviceLinear device;             // Set where it runs on a device.
 };
 
 // Gain and bias of a LayerNorm over `width` columns.

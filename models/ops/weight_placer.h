@@ -59,13 +59,13 @@ class WeightPlacer {
  public:
   WeightPlacer(WeightLoader& load, DeviceStore* store) : load_(load), store_(store) {}
 
-  // As WeightLoader::Dense and Stack.
+  // Linears in the form of WeightLoader::Dense and Stack.
   Weight Linear(const std::string& name, int64_t out, int64_t in, bool bias = true) {
     return Stack("", {{name, out, bias}}, in);
   }
   Weight Stack(const std::string& prefix, const std::vector<WeightLoader::Part>& parts, int64_t in);
 
-  // As WeightLoader::Split.
+  // Linears in the form of WeightLoader::Split.
   std::vector<Weight> Split(const std::string& name, int64_t parts, int64_t out, int64_t in,
                             bool bias);
 
@@ -73,14 +73,14 @@ class WeightPlacer {
   Weight Pack(const std::string& name, std::span<const float> values, std::vector<float> bias,
               int64_t out, int64_t in);
 
-  // The same for rows of pixels, which ops::MakeTokens gathers.
+  // Pack for rows of pixels, which ops::MakeTokens gathers.
   Weight Pixels(const std::string& name, std::span<const float> values, std::vector<float> bias,
                 int64_t out, int64_t in);
   // Elements of such a row on a device, `in` and zeros behind them: libraries' products of odd
   // widths are slow, and in some of them a row's bits depend on its place.
   static constexpr int64_t PixelColumns(int64_t in) { return (in + 15) / 16 * 16; }
 
-  // As WeightLoader::Taps.
+  // Convolution in the form of WeightLoader::Taps.
   Weight Taps(const std::string& name, int64_t out, int64_t in, int64_t kernel);
 
   NormWeight Norm(models::Norm norm, int64_t width);

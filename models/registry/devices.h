@@ -1,5 +1,5 @@
-// Which devices a wish such as "cuda:0,cuda:1" names, given what a machine has. Pure; models.h's
-// FindDevices asks the machine first.
+// Devices that a wish such as "cuda:0,cuda:1" names, given what a machine has. Pure; FindDevices of
+// model.h asks the machine first.
 #pragma once
 
 #include <span>

@@ -186,7 +186,7 @@ Inspection InspectDirectory(const std::string& path, const LoadOptions& options)
     return std::move(report).Finish();
   }
   const absl::Status opened = OpenWeights(directory);
-  if (!opened.ok() && directory.common.architecture.empty()) {  // It was for the weights to say.
+  if (!opened.ok() && directory.common.architecture.empty()) {  // Only the weights name it.
     report.Step(opened, "weights");
     return std::move(report).Finish();
   }

@@ -56,7 +56,7 @@ class FirstTokens {
 
  private:
   const TextBounds bounds_;
-  int64_t uncounted_ = 0;  // That were kept.
+  int64_t uncounted_ = 0;  // Uncounted tokens that were kept.
   TextTokens result_;
 };
 
@@ -65,7 +65,7 @@ class BoundedCodec {
  public:
   virtual ~BoundedCodec() = default;
 
-  // As TextCodec::Encode of the whole, then cut.
+  // Encodes the whole as TextCodec::Encode does, then cuts.
   virtual absl::StatusOr<TextTokens> EncodeFirst(std::string_view text,
                                                  const TextBounds& bounds) const = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace longview::models {
 
-// Where each code point of a text starts. Thread-safe once made.
+// Starts of a text's code points. Thread-safe once made.
 class CodePointIndex {
  public:
   // REQUIRES: `text` is UTF-8 and outlives this.

@@ -197,6 +197,7 @@ absl::StatusOr<json> ComposeWordPieceTokenizer(std::string_view vocab, const jso
   JsonReader reader(config, "tokenizer_config.json");
   const bool lower = reader.BoolOr("do_lower_case", true);
   const bool chinese = reader.BoolOr("tokenize_chinese_chars", true);
+  // HuggingFace strips accents by default where it lowers case.
   const bool strip = reader.BoolOr("strip_accents", lower);
   if (!reader.status().ok()) return reader.status();
   return json{{"version", "1.0"},
@@ -232,6 +233,7 @@ absl::StatusOr<json> ComposeUnigramTokenizer(const std::string& bytes, std::stri
   constexpr size_t kOwn = 3;  // <unk>, <s>, </s>
   json vocab = json::array({{"<s>", 0.0}, {"<pad>", 0.0}, {"</s>", 0.0}, {"<unk>", 0.0}});
   json added = json::array();
+  // fairseq's four tokens replace the model's own three, so piece i has id i + 1.
   for (size_t i = kOwn; i < model->pieces.size(); ++i) {
     const SentencePieceModel::Piece& piece = model->pieces[i];
     const bool control = piece.type == SentencePieceModel::kControl;

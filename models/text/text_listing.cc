@@ -45,8 +45,8 @@ absl::StatusOr<std::vector<TextToken>> ByCodec(const TextCodec& codec, std::stri
   const absl::StatusOr<std::vector<int32_t>> ids = codec.Encode(text);
   if (!ids.ok()) return BadText(ids.status());
   std::vector<TextToken> tokens(ids->size());
-  size_t at = 0;       // Bytes of the text that the tokens so far stand for,
-  int characters = 0;  // and the characters that begin in them.
+  size_t at = 0;       // Bytes of the text that the tokens so far stand for.
+  int characters = 0;  // Characters that begin in these bytes.
   for (size_t i = 0; i < tokens.size(); ++i) {
     TextToken& token = tokens[i];
     token.id = (*ids)[i];

@@ -21,7 +21,7 @@ namespace longview::models {
 class SharedText;
 struct TokenizerSource;
 
-// Which text gives way when a pair is too long. Longest first: only the longer one as long as the
+// Text that gives way when a pair is too long. Longest first: only the longer one as long as the
 // shorter fits in half of the room, else halves (an odd token goes to the originally longer text,
 // to the second when equal).
 enum class TruncationStrategy { kLongestFirst, kOnlyFirst, kOnlySecond };
@@ -36,8 +36,8 @@ struct EncodeOptions {
   bool match_special_tokens = true;
   int max_length = 0;  // Tokens, specials included; 0 = no truncation.
   TruncationStrategy strategy = TruncationStrategy::kLongestFirst;
-  bool cut_left = false;  // Keep the end of the text instead of its beginning,
-  int keep_first = 0;     // but for so many of the first text's tokens in front. No windows then.
+  bool cut_left = false;  // Keep the end of the text instead of its beginning.
+  int keep_first = 0;  // With cut_left: first tokens of the first text that stay. No windows then.
   // The cut-off rest follows as further windows of max_length tokens that share `stride` tokens
   // with their neighbours, each in its own template. For pairs not with kLongestFirst.
   bool windows = false;
@@ -65,8 +65,8 @@ struct Encoding {
 struct EncodeResult {
   Encoding encoding;
   std::vector<Encoding> windows;  // With EncodeOptions::windows: what follows `encoding`.
-  int tokens_cut = 0;             // By which truncation shortened the texts; if not
-  bool counted = true;            // counted, at least so many.
+  int tokens_cut = 0;             // Tokens that truncation took from the texts.
+  bool counted = true;            // False: at least so many.
 };
 
 // Ids of the tokens with a role; unset if the model has none.

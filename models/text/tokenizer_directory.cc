@@ -147,6 +147,7 @@ absl::Status CollectAddedTokens(const SideFiles& files, json& document,
     const int64_t id = added.Int(content);
     AddedToken token{.content = content};
     token.special = false;
+    // emplace, not []: tokenizer_config.json wins, as added_tokens.json is the older form.
     by_id.emplace(id, std::pair(token, added.origin()));
   }
   if (!added.status().ok()) return added.status();

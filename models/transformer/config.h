@@ -18,7 +18,7 @@ struct TransformerConfig {
   // Attention of a layer.
   struct Layer {
     int window = -1;  // Tokens seen on each side; negative: the whole document.
-    int rotary = -1;  // Which of `rotary`; negative: none.
+    int rotary = -1;  // Index into `rotary`; negative: none.
   };
 
   std::string architecture;  // architectures[0]
@@ -42,7 +42,7 @@ struct TransformerConfig {
   bool pools_mean = false;  // Classification reads the mean over the tokens, not the first one.
   bool tied = true;         // The masked LM's decoder is the word table.
   bool has_pooler = false;
-  // Which biases the layers, norms and heads have.
+  // Presence of biases in the layers, norms and heads.
   bool norm_bias = true, attention_bias = true, mlp_bias = true, head_bias = true,
        decoder_bias = true;
   std::vector<std::string> labels;

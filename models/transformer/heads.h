@@ -26,7 +26,7 @@ struct TaskHeads {
   const DenseLayer* pooler = nullptr;
 };
 
-// Those of a family's configuration and weights; activation, pooling and norm are its own.
+// Heads of a family's configuration and weights; activation, pooling and norm are its own.
 template <class Config, class Weights>
 TaskHeads HeadsOf(const Config& config, const Weights& weights) {
   const auto borrow = [](const auto& layer) { return layer ? &*layer : nullptr; };

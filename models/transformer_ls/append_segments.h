@@ -44,8 +44,8 @@ struct AppendSegments {
   Rows hidden;         // [rows, width] fp32, averaged too; not given: not.
   Rows hidden_means;   // T [closing * rank, width] for the averages of `hidden`.
   const NormWeight& norm;
-  const StripRef& strip;    // Its cache keeps the sums; landmarks go to the strip,
-  const PlacesRef& places;  // [closing * rank].
+  const StripRef& strip;    // Strip of the landmarks; its cache keeps the sums.
+  const PlacesRef& places;  // [closing * rank] places of landmarks in the strip.
 
   int64_t width() const { return from.q.width; }
   int dim() const { return static_cast<int>(width() / strip.heads); }

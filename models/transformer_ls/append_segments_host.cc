@@ -149,10 +149,9 @@ void Append(HostBackend& host, const AppendSegments& args, const SegmentBuffers&
   const SegmentWriter writer(args, host.compute(), buffers, host.Zeros(args.width()));
   writer.Load();
 
-  // States of all pieces, their first rows and the end, and which of them end their segments.
-  std::vector<PoolState> states;
-  std::vector<int32_t> segment_rows;
-  std::vector<int64_t> ends;
+  std::vector<PoolState> states;      // By piece.
+  std::vector<int32_t> segment_rows;  // First row of each piece; one entry more: the end.
+  std::vector<int64_t> ends;          // Pieces that end their segments.
   for (size_t i = 0; i < pieces.size(); ++i) {
     states.push_back(writer.Piece(i));
     segment_rows.push_back(pieces[i].begin);
@@ -173,6 +172,7 @@ void Append(HostBackend& host, const AppendSegments& args, const SegmentBuffers&
   if (args.hidden) {
     const kernels::PoolValue hidden[] = {
         ValueOf(args.hidden, kernels::DType::kFloat32, args.dim())};
+    // Averages of hidden states take the scores of keys; their sums are the columns behind those.
     for (PoolState& state : states) state = writer.Hidden(state);
     call.values = hidden;
     PoolAppend(call, states, pool);
@@ -185,6 +185,7 @@ void Append(HostBackend& host, const AppendSegments& args, const SegmentBuffers&
                    buffers.means + thread * means);
     }
   };
+  // Waking the threads costs more than the landmarks of a few segments.
   if (closing < 2 * threads) {
     close(0, closing, 0);
   } else {

@@ -17,7 +17,7 @@
 
 namespace longview::models {
 
-// Which entries a token sees beside its window.
+// Entries that a token sees beside its window.
 enum class LsSchedule {
   kPaper,   // Every finished segment, averaged after projection; nothing before the text.
   kBlocks,  // The published code's: blocks of B tokens with M tokens of memory.

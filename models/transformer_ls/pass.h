@@ -80,7 +80,7 @@ class LsPass final : public TokenForward {
   const LsPassLayout layout_;
   std::optional<kernels::CacheStep> step_;  // Set by Append.
 
-  // As they are staged.
+  // Staged lists.
   std::array<Group, 3> groups_;
   std::vector<int32_t> ids_, wanted_, zeros_;
   std::array<std::vector<kernels::CachePlace>, kStrips> places_;  // Landmarks, by strip.

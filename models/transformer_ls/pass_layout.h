@@ -1,5 +1,5 @@
-// Which rows one pass over the layers computes, and what attention and pooling do with them: the
-// host side of a pass, built once for all layers.
+// Rows that one pass over the layers computes, and the plans of attention and pooling over them:
+// the host side of a pass, built once for all layers.
 #pragma once
 
 #include <array>
@@ -27,17 +27,16 @@ struct LsPassLayout {
   std::array<LsGroup, 3> groups;
   int64_t rows = 0;
   int64_t wanted = 0;  // Rows of logits.
-  // Those of both whose linears take many rows: they come first. The rest decodes, where linears
-  // have a way of their own for few rows.
+  // Parts of `rows` and of `wanted` whose linears take many rows: they come first. The rest
+  // decodes, through the linears' path for few rows.
   int64_t many_rows = 0, many_wanted = 0;
 
-  std::vector<SegmentPiece> pieces;  // They cover all rows, in order.
+  std::vector<SegmentPiece> pieces;  // Pieces of all rows, in order.
   int64_t closed = 0;                // Segments that end, of all groups.
 
-  // Scores of positions, of the runs that decode: the entries that each reads of either table, and
-  // how far the rows of scores are apart.
+  // Entries that each decoding run reads of either table of position scores.
   std::vector<int32_t> window_limits, segment_limits;
-  int64_t segment_stride = 0;
+  int64_t segment_stride = 0;    // Distance of neighbouring rows of those scores.
   int64_t most_segment_ids = 0;  // Entries that any row reads, at most.
 };
 

@@ -13,14 +13,14 @@ namespace longview::models {
 // One layer's table of positions, rows that queries are multiplied with.
 struct PositionTable {
   kernels::Table rows;  // Dotted: T [heads, entries, dim], with what is added to the query.
-  // The same on the host, packed for products of few rows: `packed` entries each, a RowWeight of
+  // Host copy of `rows`, packed for products of few rows: `packed` entries each, a RowWeight of
   // `pack_type` per head, one behind the other.
   std::span<const std::byte* const> packs;
   int64_t packed = 0;
   kernels::DType pack_type = kernels::DType::kFloat32;
 };
 
-// Scores of positions, to be read as Added biases: out[head, row * stride + i] = (scaled query +
+// Scores of positions, to be read as Added biases: out[head, row * stride + i] = scale * (query +
 // added) . table[head, i] for the first limits[row] entries.
 struct PositionScores {
   PositionTable table;

@@ -32,6 +32,7 @@ void ScorePositions::OnHost(HostBackend& host) const {
       host.kernels().bias_widen(q.Row(i), added != nullptr ? added : host.Zeros(width), width,
                                 to + i * width);
     }
+    // Scaled before the products: once per channel of a row instead of once per entry.
     for (int64_t i = 0; i < q.count * width; ++i) to[i] *= scale;
     units += (tables[t].stride + kernels::kRowUnit - 1) / kernels::kRowUnit;
   }
@@ -50,6 +51,8 @@ void ScorePositions::OnHost(HostBackend& host) const {
     const float* from = queries + static_cast<int64_t>(t) * q.count * width + head * dim;
     float* const out = scores.out.floats() + head * q.count * scores.stride + first;
     const auto reads = [&](int64_t row) { return scores.limits.data[row] > first; };
+    // Neighbouring rows that read the unit share a product; those whose limit is below it have
+    // none.
     for (int64_t begin = 0, end = 0; begin < q.count; begin = end) {
       for (end = begin + 1; end < q.count && reads(end) == reads(begin);) ++end;
       if (!reads(begin)) continue;

@@ -16,7 +16,7 @@ namespace {
 constexpr float kNormEps = 1e-5f;
 const std::string kPrefix = "decoder.model.";
 
-// Where the file has none: fairseq's sinusoid, 10000^(-2i / d), in fp32.
+// fairseq's sinusoid, for a file without frequencies: 10000^(-2i / d), in fp32.
 std::vector<float> ExactFrequencies(int width) {
   std::vector<float> frequencies;
   for (int i = 0; i < width; i += 2) {

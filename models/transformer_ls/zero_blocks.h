@@ -26,8 +26,8 @@ inline int64_t ZeroEntries(const LsLmConfig& config) {
 
 class ZeroBlocks {
  public:
-  // Those of the weights' device, or in the host's memory of the type `blocks`. The weights outlive
-  // the blocks. REQUIRES: weights.zero has a row per layer. Throws std::bad_alloc.
+  // Blocks of the weights' device, or in the host's memory of the type `blocks`. The weights
+  // outlive the blocks. REQUIRES: weights.zero has a row per layer. Throws std::bad_alloc.
   ZeroBlocks(const LsLmConfig& config, const LsLmWeights& weights, kernels::DType blocks);
 
   // Constant segments or window places. `zeros`, where the backend reads them: ZeroEntries, and one

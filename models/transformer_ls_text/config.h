@@ -16,11 +16,11 @@
 
 namespace longview::models {
 
-// Where a class vector that gathers the document takes part.
+// Layers in which a class vector that gathers the document takes part.
 enum class LsClass {
   kNone,        // Nowhere: the mean over the tokens stands for the document.
   kLastLayer,   // A learned vector, in the last layer only (as published).
-  kAllLayers,   // The same vector, carried through all layers.
+  kAllLayers,   // A learned vector, carried through all layers.
   kFirstToken,  // The token vocab_size - 1 at position 0, in all layers.
 };
 

@@ -76,7 +76,7 @@ class LsTextPass final : public EncoderPass {
   std::map<bool, LayerPlan> plans_;  // By has_class.
   std::vector<int64_t> wanted_offsets_;
 
-  // Staged: per row; kept rows, wanted tokens before class rows.
+  // Staged lists, one entry per row; kept_rows_: rows of wanted tokens, then class rows.
   std::vector<int32_t> ids_, places_, kept_rows_, class_entries_;
   IndexRef ids_ref_, places_ref_, kept_ref_, class_entries_ref_;
   Segments segments_;

@@ -31,7 +31,7 @@ struct LsTextWeights {
   Table words;                      // [V, d]
   Table positions;                  // [max_seq_len, d]
   Table class_vector;               // [1, d]; modes last_layer and all_layers.
-  std::vector<LsTextLayer> layers;  // As stored: one if tied.
+  std::vector<LsTextLayer> layers;  // Stored layers: one if tied.
   NormWeight norm;                  // model.norm
   std::optional<DenseLayer> head_hidden, head_out;
 

@@ -22,7 +22,7 @@ struct BeginOpenRows {
   void OnDevice(DeviceBackend& device) const;
 };
 
-// They see these keys and values, T [.., d].
+// Shows the open global rows these keys and values, T [.., d].
 struct AppendOpenRows {
   std::optional<OpenRows>& open;
   int64_t rows;  // g

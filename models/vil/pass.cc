@@ -127,6 +127,7 @@ void VilPass::ListBiases(size_t index) {
   for (size_t b = 0; b < plan.long_short.size(); ++b) {
     const LongShortBand& from = plan.long_short[b];
     Band& band = stage.bands.emplace_back();
+    // A device reads the tables of all maps as one, so its plan has entries of the joined table.
     if (device) band.joined = JoinedTokens(context_, index, plan.images, *from.whole);
     for (size_t i = 0; biased && i < from.maps.size(); ++i) {
       const std::vector<int32_t>& rows =
@@ -179,6 +180,7 @@ void VilPass::CarveStage(Backend& backend, size_t index, Carver& carver) {
     const int64_t columns = config.attention == VilAttention::kReduction ? d : 3 * d;
     b.normed = take(band, d, Tail::kPanel);
     b.qkv = take(band, columns, Tail::kWritten);
+    // Only a reduction's keys come from a linear, which writes past the last row.
     const Tail sums = config.attention == VilAttention::kReduction ? Tail::kWritten : Tail::kNone;
     b.keys = backend.CarveRows(plan.keys, 2 * d, SumType(backend), sums, carver);
     if (separates_globals(stage)) {
@@ -284,6 +286,7 @@ void VilPass::AttendSpans(const At& at, PlanRef plan, const BiasRef& biases,
   kernels::Source tokens;
   if (b.keys.count > 0) {
     tokens = HeadsSource(compute, b.keys.Columns(0, d), b.keys.Columns(d, d), config.heads);
+    // Projected keys are fp32 sums on the host (SumType), whatever the compute type.
     if (b.keys.element == sizeof(float)) tokens.dtype = kernels::DType::kFloat32;
   } else if (separate_globals) {
     tokens =

@@ -54,7 +54,7 @@ class VilPass final : public StagedPass {
     const VilStage* config = nullptr;
     LongShortPattern pattern;
     VilStagePlan plan;
-    std::vector<Band> bands;  // As the plan's, of either kind.
+    std::vector<Band> bands;  // One per band of `plan` (chunked or long-short).
     PlanRef globals;
     IndexRef offsets;
     MapReduction reduction;
@@ -109,8 +109,8 @@ class VilPass final : public StagedPass {
   const VilContext& context_;
   std::vector<PlannedStage> stages_;
   std::vector<VilMapEntry> kept_;          // Made for a device's lists.
-  int64_t load_begin_ = 0, load_end_ = 0;  // Tokens of the image in slices that lie in qkv,
-  std::optional<OpenRows> open_;           // and its global ones.
+  int64_t load_begin_ = 0, load_end_ = 0;  // Tokens of the sliced image that lie in qkv.
+  std::optional<OpenRows> open_;           // Global rows of that image.
 };
 
 }  // namespace longview::models

@@ -28,7 +28,7 @@ struct ReductionRef {
   const int32_t* begins = nullptr;       // [images + 1] places
   const int32_t* keys = nullptr;         // [images] first keys of places
   const int32_t* globals = nullptr;      // [images * globals] rows
-  const int32_t* global_keys = nullptr;  // and the keys that they become.
+  const int32_t* global_keys = nullptr;  // [images * globals] keys that these become.
 };
 ReductionRef StageReduction(Backend& backend, const MapReduction& maps);
 

@@ -79,12 +79,12 @@ struct VilBand {
 
 struct VilStagePlan {
   std::vector<MapTokens> images;
-  int64_t rows = 0;                    // Rows of the batch, globals included.
-  std::vector<int32_t> offsets = {0};  // Image i is rows [offsets[i], offsets[i + 1]).
-  std::vector<VilBand> bands;          // In the order of their rows; none with long-short.
-  VilAttentionPlan globals;            // Global rows, with separate projections only.
-  // In place of `bands`, and biases of their maps; those empty without, and for measuring.
-  std::vector<LongShortBand> long_short;
+  int64_t rows = 0;                       // Rows of the batch, globals included.
+  std::vector<int32_t> offsets = {0};     // Image i is rows [offsets[i], offsets[i + 1]).
+  std::vector<VilBand> bands;             // In the order of their rows; none with long-short.
+  VilAttentionPlan globals;               // Global rows, with separate projections only.
+  std::vector<LongShortBand> long_short;  // In place of `bands`, with long-short.
+  // Biases of long_short's maps; empty without, and for measuring.
   std::vector<std::vector<VilMapEntry>> biases;
   // By image, its absolute positions; empty without, and for measuring.
   std::vector<VilMapEntry> positions;

@@ -13,10 +13,9 @@ struct StoredBiasIndex {
   int64_t queries = 0;
   int64_t keys = 0;
 
-  // Row-major queries of a square of `query_cols` columns; keys in runs of `key_square` row-major
-  // places: all keys, or the nine chunks around a query's one after the other.
-  int64_t query_cols = 1;
-  int64_t key_cols = 1;
+  int64_t query_cols = 1;  // Columns of the square of row-major queries.
+  int64_t key_cols = 1;    // Columns of a square of row-major keys.
+  // Keys of one square: all keys, or one of the nine chunks around a query's.
   int64_t key_square = 1;
   int64_t first_key =
       0;  // First key of a window or the first chunk, on either axis, from the query square.

@@ -15,7 +15,7 @@
 
 namespace longview::models {
 
-// Where a backbone's tensors lie in a checkpoint that holds more.
+// Names of a backbone's tensors in a checkpoint that holds more.
 struct BackbonePlace {
   std::string prefix;               // Begins every name: "backbone.bottom_up."
   std::vector<std::string> others;  // Patterns of tensors that are somebody else's.

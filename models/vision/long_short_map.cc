@@ -78,6 +78,7 @@ LongShortMemory CarveLongShort(const Backend& backend, const ComputeContext& con
   memory.landmarks =
       backend.CarveRows(images * pattern.ranks, 2 * d, RowType::kCompute, Tail::kNone, carver);
   if (large == 0) return memory;
+  // Scores share memory with outputs: they are spent before attention writes its first row.
   Carver weights = carver;
   memory.outputs = backend.CarveRows(large, d, RowType::kCompute, Tail::kPanel, carver);
   memory.scores = scores(tokens, true, weights);

@@ -24,13 +24,13 @@ LongShortLists StageLongShort(Backend& backend, const LongShortPlan& plan,
 struct LongShortMemory {
   Rows normed;                  // T [band, d] LN(x); then a whole band's output.
   LongShortRows rows;           // [band, ..]
-  Rows value_scores;            // As rows.scores, where values have weights of their own.
+  Rows value_scores;            // Scores of values that have weights of their own; else none.
   Rows landmarks;               // T [images r, 2d]
-  Rows outputs;                 // T [rows, d] of a band in slices,
-  Rows scores;                  // before the scores of all its tokens,
-  Rows sliced_values;           // and those of values.
-  std::byte* sliced = nullptr;  // CarveLargeMap's,
-  bool in_scratch = false;      // or none.
+  Rows outputs;                 // T [rows, d] of a band in slices.
+  Rows scores;                  // Scores of all tokens of that band.
+  Rows sliced_values;           // The values' own scores of that band.
+  std::byte* sliced = nullptr;  // Memory by CarveLargeMap; null with in_scratch.
+  bool in_scratch = false;      // Large maps use scratch instead of `sliced`.
 };
 struct LongShortNeeds {
   const LongShortPattern& pattern;

@@ -39,13 +39,13 @@ struct TokensRef {
   const TokenMaps* maps = nullptr;
   int64_t tokens = 0;
   int64_t columns = 0;  // Elements that a token is made of; pixels on a device with zeros behind.
-  // A device's: pictures and where their patches are, or the rows that a token is made of.
+  // On a device: pixels of all pictures; null: tokens are made of rows of a map.
   const float* pixels = nullptr;
-  const kernels::cuda::PixelImage* pictures = nullptr;
-  const int32_t* taps = nullptr;         // [tokens, side^2]
+  const kernels::cuda::PixelImage* pictures = nullptr;  // Begin and sizes of each picture.
+  const int32_t* taps = nullptr;         // [tokens, side^2] rows that a token is made of.
   const int32_t* rows = nullptr;         // [tokens], row-major over the maps, image after image.
-  const float* down = nullptr;           // Positions of all map sizes; null without.
-  const float* across = nullptr;         // The same.
+  const float* down = nullptr;           // Positions of all map sizes, down; null without.
+  const float* across = nullptr;         // Positions of all map sizes, across; null without.
   const int32_t* down_rows = nullptr;    // [tokens]
   const int32_t* across_rows = nullptr;  // [tokens]
   int64_t most = 0;                      // Tokens of the largest image.

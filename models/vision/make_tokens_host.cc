@@ -36,6 +36,7 @@ void MakeTokens::OnHost(HostBackend& host) const {
     const MapTokens& image = maps.images[at.image];
     float* to = x.floats() + image.row(int64_t{at.y} * image.map.width + at.x) * d;
     if (norm != nullptr) {
+      // The kernel adds to what is there, and a token has no residual.
       std::fill_n(to, d, 0.0f);
       host.kernels().residual_norm(to, y, layer.bias.data(), norm->host.view(), d, nullptr);
     } else {

@@ -85,7 +85,7 @@ class PassBatch : public VisionBatch {
 
  private:
   std::vector<std::vector<float>> features_;   // By picture.
-  std::vector<std::vector<FeatureMap>> maps_;  // The same.
+  std::vector<std::vector<FeatureMap>> maps_;  // By picture.
 };
 
 // On the host, see VisionBatch. Pictures dropped before the first block never enter; later ones

@@ -33,7 +33,7 @@ absl::Status CheckFamilySize(std::string_view field, const VisionFamily& family,
 
 // Whether the request asks what a picture of a size costs.
 bool IsOutline(const Request& request);
-// Which field of a request, or of an estimate, the size of its pixels comes from.
+// Name of the field of a request, or of an estimate, that gives the size of its pixels.
 std::string_view PixelField(const Request& request);
 
 // The item without its cost. Thread-safe.

@@ -47,7 +47,7 @@ class StagedPass : public Forward {
     std::span<const MapTokens> images;
     int64_t rows = 0;
     int64_t width = 0;
-    int channels = 3;  // Those of the map before, or of pixels.
+    int channels = 3;  // Channels of the map before, or of pixels.
     int side = 1;      // The convolution's.
     int stride = 1;
     int padding = 0;
@@ -107,7 +107,7 @@ class StagedPass : public Forward {
   int64_t result_floats_ = 0;
   Rows results_;
 
-  // As they are staged, by stage.
+  // Staged lists, by stage.
   std::vector<TokenMaps> tokens_;
   std::vector<TokensRef> tokens_ref_;
   std::vector<std::vector<WantedMap>> wanted_;

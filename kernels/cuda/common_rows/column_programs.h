@@ -55,7 +55,7 @@ struct ElementProgram {
   }
 };
 
-// Where the arguments say themselves how many rows there are, and of how many columns.
+// Base of elements whose arguments name their numbers of rows and columns themselves.
 template <typename Of>
 struct ElementsOf {
   using Args = Of;

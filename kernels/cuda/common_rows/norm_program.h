@@ -19,7 +19,7 @@ LONGVIEW_HD inline float SummedColumn(const RowArgs& args, int64_t row, int i) {
   return (args.x[at] + bias) + y;
 }
 
-// Where column i goes after the norm: it replaces x, and a copy of it may be wanted.
+// Writes column i after the norm: into x, and into the copy if there is one.
 template <typename T, typename RowArgs>
 LONGVIEW_HD inline void WriteColumn(const RowArgs& args, int64_t row, int i, float value) {
   const int64_t at = row * args.width + i;

@@ -13,7 +13,7 @@
 
 namespace longview::kernels::cuda {
 
-// As models::Activation.
+// The values of models::Activation, in its order.
 enum class RowActivation : int32_t { kNone, kGelu, kGeluTanh, kRelu, kSilu, kTanh, kQuickGelu };
 
 struct RowNorm {

@@ -61,7 +61,7 @@ struct CacheRowPlace {
 // Row i of keys and values to places[i].
 struct StoreRows {
   const void* keys;    // T [rows, heads * dim], row_stride elements apart.
-  const void* values;  // The same.
+  const void* values;  // T [rows, heads * dim], row_stride elements apart.
   int64_t row_stride;
   const CacheRowPlace* places;
   CacheRows cache;
@@ -106,8 +106,8 @@ struct AdaptiveRows {
 // Sums of segments: column0 + head * rank + k of a state is rank k of a head.
 struct SegmentSums {
   const PoolRun* runs;    // [segments], with values of the width of a head.
-  int64_t shift;          // As PoolAppend's.
-  int32_t state_columns;  // As PoolAppend's.
+  int64_t shift;          // Floats added to `state`, see PoolAppend::shift.
+  int32_t state_columns;  // Columns of a whole state, see PoolAppend.
   int32_t column0;
   int32_t segments;
   int32_t rank;
@@ -124,7 +124,7 @@ struct PageRows {
 };
 
 // The other order, which the published code calls for in memory: row segment * rank + k is the mean
-// of one value, rank k of all heads side by side, for a linear to project,
+// of one value, rank k of all heads side by side, for a linear to project (LinearPages).
 struct SegmentMeans {
   SegmentSums sums;
   const CacheRowPlace* places;  // Block -1: the row is left as it is.
@@ -134,8 +134,8 @@ struct SegmentMeans {
   DType dtype;
 };
 
-// and what the linear made of it, key and value side by side, gets its bias and LayerNorm on the
-// way to places[row].
+// Products of the linear that SegmentMeans' rows went through, key and value side by side: each row
+// gets its bias and LayerNorm on the way to places[row].
 struct LinearPages {
   const void* y;  // T [rows, 2 * heads * dim], row_stride elements apart.
   int64_t row_stride;

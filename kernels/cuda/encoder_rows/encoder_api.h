@@ -1,6 +1,6 @@
-// Operations of text encoders on a device between products and attention, beside rows/: embeddings
-// without a norm, residuals of pre-norm layers, biases of a row's place, landmarks of long-short
-// attention, the slices of the Composite Slice Transformer.
+// Operations of text encoders on a device between products and attention, beside common_rows/:
+// embeddings without a norm, residuals of pre-norm layers, biases of a row's place, landmarks of
+// long-short attention, the slices of the Composite Slice Transformer.
 //
 // A row's bits depend on what it is made of, never on the number of rows. Sums and norms are float;
 // dtype is that of tensors marked T.
@@ -92,9 +92,9 @@ struct AddedRows {
 // LayerNorm. A sequence's own row, where there is one, comes before its landmarks.
 struct LandmarkRows {
   const float* keys;       // [sequences, heads * rank, dim]
-  const float* values;     // The same.
+  const float* values;     // [sequences, heads * rank, dim]
   const void* own_keys;    // T [sequences, heads * dim]; null: no own rows.
-  const void* own_values;  // The same.
+  const void* own_values;  // T [sequences, heads * dim]; null with own_keys.
   int64_t own_stride;      // Elements.
   RowNorm norm;            // [heads * dim]; gamma null: none.
   void* out;               // T [sequences * landmarks, 2 * heads * dim]
@@ -118,8 +118,8 @@ struct PoolSlices {
   DType dtype;
 };
 
-// The same of parts of slices, in float: sums[i] goes on from what it holds where part i does not
-// begin its slice.
+// PoolSlices of parts of slices, in float: sums[i] continues from what it holds unless part i
+// begins its slice.
 struct PoolParts {
   const void* rows;        // T [rows, width]
   const SlicePart* parts;  // [count]

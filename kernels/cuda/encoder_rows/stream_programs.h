@@ -10,7 +10,7 @@
 
 namespace longview::kernels::cuda {
 
-// Where the arguments say themselves how many rows there are, and how wide.
+// Base of elements whose arguments name their number of rows and their width themselves.
 template <typename Of>
 struct WideRowsOf {
   using Args = Of;

@@ -14,7 +14,7 @@ namespace longview::kernels::cuda {
 
 inline constexpr int kMostOuterRows = 256;  // Limit of P's rows and of a head's channels.
 
-// As kernels::OuterSequence; all pointers into device memory.
+// kernels::OuterSequence with pointers into device memory.
 struct DeviceOuterSequence {
   int64_t row0;
   int64_t tokens;
@@ -24,7 +24,7 @@ struct DeviceOuterSequence {
   float* state;  // Undefined where `before` is 0.
 };
 
-// As kernels::OuterCall. REQUIRES: rows and width up to kMostOuterRows.
+// kernels::OuterCall on the device. REQUIRES: rows and width up to kMostOuterRows.
 struct AppendOuterRows {
   const float* q;  // [T, heads, width]
   const float* k;

@@ -3,7 +3,7 @@
 // Whole segments are pooled in pieces of kPoolPiece tokens, counted from the segment's first, then
 // the pieces of a segment are merged in rising order: bits depend on the segment alone. An open
 // segment is appended to token by token, one chain, however many tokens a call brings; its means
-// are what reads its state makes of it (token/token_api.h).
+// are what reads its state makes of it (decoder_rows/token_api.h).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct PoolPiece {
   int32_t end;
 };
 
-// As kernels::PoolCall and kernels::PoolValue.
+// Scores of a kernels::PoolCall; PoolRows is its kernels::PoolValue.
 struct PoolColumns {
   const float* scores;  // [T, columns], natural units.
   int64_t score_stride;
@@ -84,9 +84,9 @@ struct PoolAppend {
   const void* second;   // Another value, like `rows` but for its data; null: none.
   const PoolRun* runs;  // [count]
   int32_t count;
-  int64_t shift;          // To the states of a layer from those of the first.
-  int32_t state_columns;  // All that a state has,
-  int32_t column0;        // of which the call's are those from here on.
+  int64_t shift;          // Floats from the states of the first layer to those of this one.
+  int32_t state_columns;  // Columns of a whole state.
+  int32_t column0;        // First column of the state that the call appends to.
 };
 
 struct PoolApi {

@@ -22,8 +22,8 @@ struct SampleThread {
   Scored peak;      // The largest logit; its id is -1 if one is NaN.
   Scored best;      // The largest score.
   MassCut cut;      // By top-k, then by top-p, then by typical sampling.
-  double total;     // Weight of what is kept,
-  double entropy;   // and its entropy.
+  double total;     // Weight of the kept tokens.
+  double entropy;   // Entropy of the kept tokens' distribution.
   double log_sum;   // log(sum(exp(logit - peak)))
   Scored reported;  // The last of those found.
 };
@@ -231,7 +231,7 @@ class RowSampler {
     });
   }
 
-  // Where ids are taken in order, a thread has a run of them.
+  // Run of neighbouring ids per thread, for the parts that take ids in order.
   LONGVIEW_HD int RunSize() const { return (vocab_ + kSampleThreads - 1) / kSampleThreads; }
   LONGVIEW_HD int64_t RunBegin() const { return int64_t{thread_} * RunSize(); }
   LONGVIEW_HD int64_t RunEnd() const {

@@ -1,5 +1,5 @@
-// Which keys of which block a row sees, and where they lie: the walk over a tile, shared by every
-// kernel of this folder and by their tests.
+// Keys that a row sees of each block, and their places in memory: the walk over a tile, shared by
+// every kernel of this folder and by their tests.
 //
 // A tile's spans are walked in order, each block by block on its source's own grid of 64 slots.
 // Where a tile begins or ends, and who shares the batch, changes no block border: this is what
@@ -77,7 +77,7 @@ LONGVIEW_HD inline uint64_t SpanKeys(const PlanView& plan, const Span& span, int
   return keys;
 }
 
-// Those of `keys` that row `row` of the tile sees.
+// The part of `keys` that row `row` of the tile sees.
 LONGVIEW_HD inline uint64_t RowKeys(const PlanView& plan, const Span& span, int32_t block,
                                     uint64_t keys, int row) {
   if (span.interval < 0) return keys;
@@ -86,7 +86,7 @@ LONGVIEW_HD inline uint64_t RowKeys(const PlanView& plan, const Span& span, int3
   return keys & KeyRange(origin + seen.lo, origin + seen.hi);
 }
 
-// Which [64][pitch] of a source in device blocks holds a block of slots.
+// Index of the cell, [64][pitch], that holds a block of slots of a source in device blocks.
 LONGVIEW_HD inline int64_t CellOfBlock(const SpanSource& source, int32_t seq, int64_t block,
                                        int32_t kv_head) {
   if (source.layout == Layout::kPaged) {

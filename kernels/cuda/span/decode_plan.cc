@@ -38,7 +38,7 @@ class Cutter {
   }
 
  private:
-  // Which piece a span belongs to; neighbours of one piece share a tile.
+  // Identity of the piece that a span belongs to; neighbours of one piece share a tile.
   struct Piece {
     int32_t source;
     int32_t cell;  // -1: not paged.
@@ -62,6 +62,7 @@ class Cutter {
       plan_.spans.push_back(spans[i].second);
       ++pieces.back().spans;
     }
+    // A row that sees no key keeps one tile without spans, which writes its zeros.
     if (pieces.empty()) {
       pieces.push_back(*tiles.front());
       pieces.back().span0 = static_cast<int32_t>(plan_.spans.size());
@@ -100,6 +101,7 @@ class Cutter {
     }
     if (span.bias >= 0) {
       Bias bias = from_.biases[span.bias];
+      // The part counts its keys from 0, so its bias begins `lo` keys further on.
       bias.base += bias.key_mul * lo;
       part.bias = static_cast<int32_t>(plan_.biases.size());
       plan_.biases.push_back(bias);

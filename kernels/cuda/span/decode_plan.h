@@ -15,9 +15,9 @@ namespace longview::kernels::cuda {
 // Slots of a piece: enough work to outweigh its merge, and a divisor of kSplitSlots.
 inline constexpr int kDecodePiece = 512;
 
-// The same attention with every tile's spans as pieces. Neighbouring spans of one piece of one
-// source stay together; spans of sources that are not paged are pieces of their own. A tile of one
-// piece writes final rows.
+// Returns a plan of the same attention with every tile's spans as pieces. Neighbouring spans of one
+// piece of one source stay together; spans of sources that are not paged are pieces of their own. A
+// tile of one piece writes final rows.
 Plan CutForDecode(const Plan& plan);
 
 }  // namespace longview::kernels::cuda

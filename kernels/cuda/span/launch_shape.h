@@ -1,5 +1,5 @@
-// Which kernel runs a call, with how many blocks and how much shared memory: decided on the host,
-// from the plan, the call and the device alone.
+// Kernel choice per call, with the number of blocks and the bytes of shared memory: decided on the
+// host, from the plan, the call and the device alone.
 //
 // Stateless functions: thread-safe.
 #pragma once

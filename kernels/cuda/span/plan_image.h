@@ -42,8 +42,8 @@ bool Fits(const PlanCapacity& need, const PlanCapacity& room);
 // The facts about one source's slots that a kernel needs.
 struct SourceSlots {
   int32_t slot_row0;  // Slot j is row slot_rows[slot_row0 + j], -1 = none. -1: not kept as rows.
-  int32_t valid0;     // As in SlotMap.
-  int32_t slots;      // As in SlotMap.
+  int32_t valid0;     // First word of the validity bitmap, see SlotMap.
+  int32_t slots;      // Size of the grid, see SlotMap.
   int32_t unused;
 };
 

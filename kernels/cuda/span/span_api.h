@@ -13,12 +13,12 @@
 
 namespace longview::kernels::cuda {
 
-// Which kernel runs a call; launch_shape.h chooses.
+// Kernels that can run a call; launch_shape.h chooses.
 enum class SpanKernel : int32_t {
   kReference = 0,   // One thread a row, fp32 arithmetic; slow.
   kTiles = 1,       // 64 rows a block; tensor cores for 16-bit calls.
   kRows = 2,        // A row at a time, laid out for reading keys.
-  kWarpgroups = 3,  // As kTiles, by wgmma and TMA: for devices that say so.
+  kWarpgroups = 3,  // kTiles by wgmma and TMA, for devices that have both.
 };
 
 struct SpanLaunch {

@@ -59,11 +59,10 @@ struct SpanCall {
   int32_t kv_group;
   float scale;
   int32_t q_pairs;    // 1: neighbouring elements of q at even columns lie in one word; PrepareCall.
-  int32_t out_pairs;  // The same for out.
-  // Unfinished states of tiles with part >= 0, as in softmax_state.h; PartialBytes in all.
-  float* part_m;
-  float* part_l;
-  float* part_o;
+  int32_t out_pairs;  // 1: so do those of out.
+  float* part_m;      // Partial states, for tiles with part >= 0: largest scores (softmax_state.h).
+  float* part_l;      // Sums of weights.
+  float* part_o;      // Weighted sums of values.
   int32_t part_stride;
   int32_t sources_used;
   SpanSource sources[kMaxDeviceSources];

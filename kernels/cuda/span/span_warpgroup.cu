@@ -62,7 +62,7 @@ EncodeTiled FindEncode() {
 bool Encode(const TensorBox& box, CUtensorMap* map) {
   const EncodeTiled encode = FindEncode();
   if (encode == nullptr) return false;
-  // As many rows as coordinates can name: boxes hold rows that exist.
+  // INT32_MAX rows, all that coordinates can name: boxes hold rows that exist.
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(box.columns),
                               static_cast<cuuint64_t>(box.heads), INT32_MAX};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(box.head_stride),

@@ -24,7 +24,7 @@ inline constexpr int kPanelBytes = kBlockSlots * kPanelRowBytes;
 inline constexpr int kSwizzleRows = 8;
 inline constexpr int kSwizzleBytes = kSwizzleRows * kPanelRowBytes;
 
-// Where the piece of eight elements from `column` on lies: bytes from the matrix's first panel.
+// Offset of the piece of eight elements from `column` on, in bytes from the matrix's first panel.
 LONGVIEW_HD inline int SwizzledPiece(int row, int column) {
   const int piece = column % kPanelColumns / 8;
   return column / kPanelColumns * kPanelBytes + row * kPanelRowBytes +

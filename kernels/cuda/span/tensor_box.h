@@ -1,6 +1,6 @@
-// Which tensors of a call TMA can read in boxes of 64 rows by 64 columns of one head, and how: what
-// a tensor map is made of. The host makes this for every call; the plugin encodes it
-// (span_warpgroup.cu), the tests' machine copies by it.
+// TMA boxes of a call's tensors, 64 rows by 64 columns of one head: which tensors can be read by
+// them, and what their tensor maps are made of. The host makes this for every call; the plugin
+// encodes it (span_warpgroup.cu), the tests' machine copies by it.
 //
 // A box of rows that all exist, columns at or beyond D as zeros: how many rows a tensor has need
 // not be known. What no box describes comes piece by piece; which of both changes no bit.
@@ -29,7 +29,7 @@ struct TensorBox {
   bool operator==(const TensorBox&) const = default;
 };
 
-// Which box reads a source's keys and values; -1: none.
+// Indices of the boxes that read a source's keys and values; -1: none.
 struct SourceBoxes {
   int8_t k[kMaxDeviceSources];
   int8_t v[kMaxDeviceSources];

@@ -11,7 +11,7 @@
 
 namespace longview::kernels::cuda {
 
-// Where a warp's Dotted products lie; null: they are made one by one.
+// Precomputed Dotted products of a warp; null: each is made where it is read.
 struct DottedPanel {
   const float* products = nullptr;  // [16 rows][kDottedPitch]
   int64_t entry0 = 0;               // The table row of column 0.

@@ -46,7 +46,7 @@ class TileHead {
     return call_.sources[plan_.spans[place.span].source];
   }
 
-  // Where the block's key `row` lies; {-1, -1} if the span does not have it.
+  // Place of the block's key `row`; {-1, -1} if the span does not have it.
   LONGVIEW_HD KeyPlace PlaceOfKey(const BlockPlace& place, int row) const {
     const Span& span = plan_.spans[place.span];
     const int64_t slot = static_cast<int64_t>(place.block) * kBlockSlots + row;
@@ -74,7 +74,7 @@ class TileHead {
     return static_cast<const float*>(table.data)[head_ * table.head_stride + entry];
   }
 
-  // The same for the span's key `key`, counted from its first. REQUIRES: the span has a bias.
+  // The bias of the span's key `key`, counted from its first. REQUIRES: the span has a bias.
   LONGVIEW_HD float KeyBias(const Span& span, int32_t key, int row) const {
     const Bias& bias = plan_.biases[span.bias];
     return EntryBias(bias, RowEntry(bias, row) + static_cast<int64_t>(bias.key_mul) * key, row);

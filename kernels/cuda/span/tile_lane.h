@@ -1,5 +1,4 @@
-// Where the tensor-core forwards keep what they work on: registers of a lane, and span_tile.h's
-// shared memory.
+// Storage of the tensor-core forwards: registers of a lane, and span_tile.h's shared memory.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +36,13 @@ struct RowLane {
   float o[kD / 8][4];      // Weighted sums: [8 columns][row g: 2, row g + 8: 2].
   float s[8][4];           // Scores of the block, then weights: [8 keys][the same].
   uint32_t p[4][4];        // Weights in 16 bits, the left operand of sums.
-  uint64_t keys[2];        // Which of the block's keys each row sees.
+  uint64_t keys[2];        // Bit j of a row: it sees key j of the block.
   float m[2];
   float l[2];  // This lane's share of the row's sum.
   float top[2];
 };
 
-// The same with what span_tile.h works on.
+// RowLane with the registers of span_tile.h's loads and biases.
 template <int kD>
 struct TileLane : RowLane<kD> {
   uint32_t b[4];                      // Right operand on its way from shared memory.

@@ -1,4 +1,4 @@
-// Which program runs an item of kTiles: by the element, on any machine.
+// Program that runs an item of kTiles: chosen by the element, on any machine.
 #pragma once
 
 #include <type_traits>

@@ -69,7 +69,7 @@ class TileRows : protected TileHead {
 
   // ---- Keys and scores of a block ----
 
-  // Which of the block's keys the rows of each lane see; `keys`: those that the span has.
+  // Fills each lane's masks of the block's keys that its rows see; `keys`: those the span has.
   template <class Warp, class Mine>
   LONGVIEW_HD void SeeKeys(Warp& warp, Mine& mine, const Span& span, int32_t block,
                            uint64_t keys) const {

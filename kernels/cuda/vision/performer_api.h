@@ -11,7 +11,7 @@ namespace longview::kernels::cuda {
 
 inline constexpr int kMostPerformerFeatures = 256;
 
-// As kernels::PerformerCall, pointers into device memory.
+// kernels::PerformerCall with pointers into device memory.
 // REQUIRES: features and width up to kMostPerformerFeatures.
 struct PerformerRows {
   const void* q;  // T [rows, heads, width]

@@ -14,7 +14,7 @@
 
 namespace longview::models {
 
-// Where a decoder's state lies: in memory that it shares with other models, or in its own.
+// Memory of a decoder's state: shared with other models, or its own.
 class CacheRoom {
  public:
   // Room of its own, so many bytes.

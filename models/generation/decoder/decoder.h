@@ -27,7 +27,7 @@ class DecoderSequence {
 
   virtual int tokens() const = 0;  // Read so far.
 
-  // The same state once more; shares all memory that neither writes.
+  // A second sequence in the same state; shares all memory that neither writes.
   virtual std::unique_ptr<DecoderSequence> Fork() const = 0;
 
   // The state so far is that of a whole prompt or document: keeps, as long as there is room, what a

@@ -26,6 +26,7 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
   const RatedCosts& costs = calibration.costs;
   std::vector<int32_t> ids;
   for (int64_t i = 0; i < prompt + kDecoded; ++i) {
+    // Ids spread over the word table, as those of a text do: 7919 is a prime.
     ids.push_back(static_cast<int32_t>((i * 7919 + 11) % decoder.vocab_size()));
   }
   const std::span<const int32_t> text(ids);
@@ -54,6 +55,7 @@ absl::StatusOr<DecoderRates> Measure(const Calibration& calibration, int64_t pro
   rates.prefill_attention = prefill.attention / prefill_work;
   rates.row_seconds = prefill.rest / (rows * costs.RowWork());
   rates.decode_attention = decode.attention / decode_work;
+  // All but attention is the step's: a decode step reads every weight once, however many rows.
   rates.step_seconds = (seconds - decode.attention) / static_cast<double>(kDecoded);
   return rates;
 }

@@ -36,11 +36,9 @@ class PassStep final : public DecoderStep {
   struct Rules {
     std::string family;  // Begins messages.
     int vocab = 0;
-    int64_t boundary = 0;  // Multiples of it are crossed by no run; 0: none.
-    // Limits of one pass: tokens of prefill (at least kPrefillPart), runs of prefill, and runs of
-    // decoding; 0: any number.
-    int64_t pass_tokens = 0;
-    int pass_runs = 0;
+    int64_t boundary = 0;     // Multiples of it are crossed by no run; 0: none.
+    int64_t pass_tokens = 0;  // Limit of prefill in one pass, at least kPrefillPart; 0: none.
+    int pass_runs = 0;  // Limit of a pass's runs of prefill, and of those of decoding; 0: none.
     // Whether passes choose a token by these settings themselves: then it has no row of logits.
     // Null: by none.
     bool (*chooses)(const GenerationSettings& settings) = nullptr;
@@ -52,7 +50,7 @@ class PassStep final : public DecoderStep {
   PassStep(Rules rules, std::span<const DecoderFeed> feeds, MakePass make);
 
   bool Advance() override;
-  // It leaves before the next pass: its sequence is not read on.
+  // Removes a feed before the next pass: its sequence is not read on.
   void Drop(int feed) override { feeds_[static_cast<size_t>(feed)].dropped = true; }
   absl::Status status() const override { return status_; }
   std::span<const float> Logits(int feed) const override;

@@ -22,14 +22,12 @@ struct TokenRun {
   kernels::CacheStep::Group group = kernels::CacheStep::kPrefill;
   CachedSequence* sequence = nullptr;
   std::span<const int32_t> ids;
-  int64_t start = 0;        // Position of the first.
-  int64_t wanted = 0;       // Logits of the last so many rows are wanted,
-  float* logits = nullptr;  // here: [wanted, V].
-  // How the token after the last one is chosen in place of logits, and where it goes; null: logits
-  // are brought.
-  const TokenChoice* choice = nullptr;
-  std::optional<ChosenToken>* chosen = nullptr;
-  int64_t row0 = 0;  // Set by SortRuns.
+  int64_t start = 0;                    // Position of the first.
+  int64_t wanted = 0;                   // Number of last rows whose logits are wanted.
+  float* logits = nullptr;              // [wanted, V], written by the pass.
+  const TokenChoice* choice = nullptr;  // Choice of the next token by the pass; null: logits.
+  std::optional<ChosenToken>* chosen = nullptr;  // Destination of the chosen token.
+  int64_t row0 = 0;                              // Set by SortRuns.
 
   int64_t rows() const { return static_cast<int64_t>(ids.size()); }
   int64_t end() const { return row0 + rows(); }

@@ -35,7 +35,7 @@ class Continuation {
                              std::span<const float> logits) = 0;
 
   virtual bool done() const = 0;
-  // That read a token in the next step, and how many each has generated.
+  // Number of sequences that read a token in the next step, and tokens that each has generated.
   virtual int sequences() const = 0;
   virtual int steps() const = 0;
   // The sequences that read a token in the next step, one feed each.

@@ -19,7 +19,7 @@ namespace longview::models {
 struct GenerationItem final : Item {
   GenerationSettings settings;
   std::vector<int32_t> prompt;  // Behind the document's tokens; with an encoder, of the output.
-  std::string prompt_text;      // As echo shows it.
+  std::string prompt_text;      // Prompt for `echo`.
 
   std::shared_ptr<GeneratorDocument> document;  // Null: the prompt is all there is.
   int document_tokens = 0;                      // When the request was prepared.

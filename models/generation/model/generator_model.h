@@ -36,7 +36,7 @@ struct GeneratorTraits {
   // With an encoder: what every output begins with; part of it, but never shown. Tokens of a
   // request's own follow (HuggingFace: decoder_start_token_id, decoder_input_ids).
   std::vector<int32_t> decoder_start;
-  std::vector<int32_t> eos;    // Where `defaults` say nothing: config.json's.
+  std::vector<int32_t> eos;    // config.json's, where `defaults` say nothing.
   std::optional<int32_t> pad;  // Fills shorter rows of token ids; unset = the first eos, else 0.
   int default_top_k = 0;       // Used when sampling with GenerationDefaults::kHuggingFace.
   bool fairseq = false;        // Options and search are fairseq's; see SettingsContext.
@@ -61,7 +61,7 @@ struct GeneratorParts {
 // as it is.
 void FillGeneratorInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                        ModelInfo& info);
-// The same of one with an encoder; `max_tokens` of a document.
+// FillGeneratorInfo for a generator with an encoder; `max_tokens` of a document.
 void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
                             bool global_attention, int width, ModelInfo& info);
 

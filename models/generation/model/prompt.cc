@@ -52,8 +52,8 @@ class PromptReader {
   const Request& request_;
   const bool cuts_;  // Whether a prompt that is too long is cut.
   std::unique_ptr<GenerationItem> item_ = std::make_unique<GenerationItem>();
-  int64_t given_ = 0;    // Tokens of the prompt, also of one that is too long to be kept,
-  bool counted_ = true;  // or at least so many.
+  int64_t given_ = 0;    // Tokens of the prompt, also of one that is too long to be kept.
+  bool counted_ = true;  // False: at least so many.
   int truncated_ = 0;
 };
 
@@ -173,7 +173,7 @@ int PromptReader::LeastNewTokens() const {
   return std::clamp(asked ? wanted : std::min(wanted, 1), 0, front_.max_tokens);
 }
 
-// As the request says, or the model's own defaults.
+// The request's number of new tokens, or the model's default.
 int PromptReader::AskedNewTokens() const {
   return MergeOptions(request_.generation.value_or(GenerationOptions()), front_.traits->defaults)
       .max_new_tokens.value_or(1);

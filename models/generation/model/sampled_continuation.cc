@@ -121,7 +121,7 @@ void SampledContinuation::Append(Sample& sample, int32_t id) {
     sample.whole.finish_reason = "length";
   }
   if (sample.finished()) {
-    // As beams are judged.
+    // Beam search's score: the log-probability over the length to the power of the penalty.
     if (context_.scores) {
       const auto tokens = static_cast<double>(sample.whole.token_ids.size());
       sample.whole.score =

@@ -49,7 +49,7 @@ class Resolver {
     Refuse(name, OutsideText(*value, min, max));
     return fallback;
   }
-  // The same for (0, max].
+  // Check for the half-open range (0, max].
   double CheckPositive(std::string_view name, const std::optional<double>& value, double fallback,
                        double max) {
     if (!value || (*value > 0 && *value <= max)) return value.value_or(fallback);
@@ -110,7 +110,7 @@ void Resolver::ReadMinimum() {
   settings_.min_new_tokens = Check("min_new_tokens", options_.min_new_tokens, 0, 0, kMax);
   settings_.min_length = others_.Int("min_length", 0, 0);
   if (!context_.fairseq_source) {
-    // As in HuggingFace: of two minima that of new tokens counts, even where it is the lower one.
+    // HuggingFace's rule for two minima: the one of new tokens counts, even where it is lower.
     if (options_.min_new_tokens) settings_.min_length = 0;
     return;
   }
@@ -201,7 +201,7 @@ void Resolver::ReadStops() {
   settings_.eos = others_.Has("eos_token_id") ? others_.Ids("eos_token_id") : *context_.eos;
   if (options_.ignore_eos) settings_.eos.clear();
   settings_.stop_ids = others_.Ids("stop_token_ids");
-  // As in HuggingFace: the end is not a bad word.
+  // The end is no bad word, as in HuggingFace.
   std::erase_if(settings_.bad_words, [this](const std::vector<int32_t>& word) {
     return word.size() == 1 && std::count(settings_.eos.begin(), settings_.eos.end(), word[0]) > 0;
   });

@@ -37,9 +37,8 @@ struct GenerationSettings {
 
   double repetition_penalty = 1;
   double encoder_repetition_penalty = 1;
-  // OpenAI's: what a token loses for each time it was generated, and once for being there.
-  double frequency_penalty = 0;
-  double presence_penalty = 0;
+  double frequency_penalty = 0;  // OpenAI's: a token loses it each time it was generated.
+  double presence_penalty = 0;   // OpenAI's: a token that was generated loses it once.
   int no_repeat_ngram = 0;
   int encoder_no_repeat_ngram = 0;
   std::vector<std::vector<int32_t>> bad_words;
@@ -79,9 +78,9 @@ struct SettingsContext {
   int vocab = 0;
   int prompt = 0;                   // Tokens before the first generated one.
   int room = 0;                     // Tokens that can follow them.
-  int default_new_tokens = 16;      // Where nobody says anything; cut to the room.
+  int default_new_tokens = 16;      // Used without any option; cut to the room.
   int default_top_k = 0;            // Used when sampling with GenerationDefaults::kHuggingFace.
-  const std::vector<int32_t>* eos;  // Where no option says anything.
+  const std::vector<int32_t>* eos;  // Used without any option.
   // Tokens of the document, for a model whose options and search are fairseq's: max_len_a and
   // max_len_b bound an output by it, the forced end not counted, and min_length counts generated
   // tokens only.

@@ -23,8 +23,8 @@ class CountedCosts final : public RatedCosts {
   struct Terms {
     kernels::CacheShape shape;
     Compute compute = Compute::kFp32;
-    // Where the forward runs; null: on a device, whose memory is taken when the model loads. What
-    // is left then are rows of logits, on the host.
+    // Context of the forward on the host; null: it runs on a device, whose memory is taken when the
+    // model loads. Then the costs are rows of logits, on the host.
     const ComputeContext* host = nullptr;
     int vocab = 0;
     int max_tokens = 0;

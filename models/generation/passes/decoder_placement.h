@@ -46,7 +46,7 @@ class DecoderPlacement {
   absl::Status Load(const std::string& origin, const Claims& claims, LoadWeights load,
                     MakeForward make);
 
-  // Where documents are read, one at a time; null without an encoder.
+  // Workspace in which documents are read, one at a time; null without an encoder.
   DeviceWorkspace* documents() const { return documents_.get(); }
 
   // The forward as a pass. After Load; one at a time.

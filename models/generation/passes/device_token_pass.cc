@@ -52,7 +52,7 @@ std::vector<TokenRun> LargestRuns(int64_t end, int64_t longest, std::span<const 
   return runs;
 }
 
-// Those of them that decode.
+// Runs of LargestRuns that decode.
 std::vector<TokenRun> DecodingRuns(int64_t end, std::span<const int32_t> ids) {
   std::vector<TokenRun> runs = LargestRuns(end, kDevicePassTokens, ids);
   std::erase_if(runs, [](const TokenRun& run) { return run.group != CacheStep::kDecode; });
@@ -67,7 +67,7 @@ ForwardNeed CountOnDevice(TokenForward& forward, Compute compute, bool rounds = 
 
 }  // namespace
 
-// Where spans begin moves with the text: a quarter more.
+// Adds a quarter to the largest need counted, because the begin of spans moves with the text.
 DeviceTokenNeed MostTokenNeed(Compute compute, const DeviceTokenTexts& texts, MakeForward make) {
   const std::vector<int32_t> ids(static_cast<size_t>(kDevicePassTokens));
   const int64_t longest = texts.boundary > 0 ? texts.boundary : kDevicePassTokens;
@@ -181,7 +181,7 @@ Rows DeviceTokenPass::RunRecorded() {
       workspace_.recordings().Run(device_.stream(), sizes_, hand_over);
   if (thrown) std::rethrow_exception(thrown);
   device_.Check(status, "a recorded pass");
-  // Where the logits are: what is counted is not run.
+  // The count tells where the logits lie; it runs nothing.
   DeviceBackend count(ops_.compute());
   return wanted > 0 ? forward_->Logits(count, 0, wanted) : Rows();
 }

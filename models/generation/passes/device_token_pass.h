@@ -51,7 +51,7 @@ struct DeviceTokenTexts {
   DeviceTokenTexts(int max_tokens = 0) : max_tokens(max_tokens) {}  // NOLINT: of this length.
 
   int max_tokens;         // The longest.
-  int64_t boundary = 0;   // As PassStep::Rules'.
+  int64_t boundary = 0;   // Equal to PassStep::Rules::boundary.
   std::vector<int> ends;  // Lengths at which a pass may need more than at the longest.
 };
 
@@ -77,8 +77,8 @@ class DeviceTokenWorkspace {
   kernels::cuda::GraphCache& recordings() { return recordings_; }
 
  private:
-  // They grow with the powers of two of texts' lengths, with the rows, and with what some of them
-  // do that others do not.
+  // Recordings grow with the powers of two of texts' lengths, with the rows, and with what some of
+  // them do that others do not.
   static constexpr size_t kRecordings = 128;
 
   const DeviceTokenNeed room_;

@@ -31,9 +31,9 @@ class DeviceTokenResults {
   DeviceSampler& sampler_;
   float* const pinned_;
   const size_t vocab_;
-  std::vector<float*> brought_;  // Where rows of pinned_ go.
+  std::vector<float*> brought_;  // Destinations of rows of pinned_.
   std::vector<SamplingRow> sampled_;
-  std::vector<std::optional<ChosenToken>*> chosen_;  // Where the sampler's tokens go.
+  std::vector<std::optional<ChosenToken>*> chosen_;  // Destinations of the sampler's tokens.
 };
 
 }  // namespace longview::models

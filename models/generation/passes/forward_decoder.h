@@ -55,7 +55,7 @@ class ForwardDecoder final : public Decoder {
   CacheUse cache() const override;
 
   const TokenModel& model() const { return *model_; }
-  // Where the model runs, beside the caches.
+  // Bytes of the weights, on the device or the host, beside the caches.
   double memory_bytes() const {
     return placement_ ? placement_->memory_bytes() : model_->memory_bytes();
   }

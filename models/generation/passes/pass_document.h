@@ -85,8 +85,8 @@ class PassDocument final : private DeviceItems {
   HeldBytes held_;                 // By the reading and the states, beside the cache's.
   std::vector<std::byte> states_;  // [tokens, width] fp32, if wanted.
   int read_ = 0;
-  std::unique_ptr<SourceReader> reader_;  // While it is read on the host,
-  std::optional<DeviceRun> run_;          // or on a device.
+  std::unique_ptr<SourceReader> reader_;  // Set while the host reads the document.
+  std::optional<DeviceRun> run_;          // Set while a device reads it.
 };
 
 }  // namespace longview::models

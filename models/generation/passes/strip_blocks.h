@@ -15,7 +15,7 @@ namespace longview::models {
 
 class StripBlocks {
  public:
-  // As `step` gives them; null: as many as the runs may have, for counting.
+  // Lists the blocks and places of `step`; null: as many as the runs may have, for counting.
   void List(const kernels::CacheStep* step, const kernels::CacheShape& shape, int strip,
             const RunGroup& group, std::span<const TokenRun> runs);
   // `cache` may be null where the forward is counted.

@@ -17,7 +17,7 @@ namespace longview::models {
 
 class SourceModel;
 
-// Where a forward runs. Borrowed.
+// Place and caches of a forward. Borrowed.
 struct TokenFrame {
   Compute compute = Compute::kFp32;
   int tile_rows = 0;                              // Queries of a tile of attention.
@@ -32,7 +32,7 @@ class TokenModel {
 
   virtual const char* family() const = 0;  // Begins messages.
   virtual int vocab() const = 0;
-  // Tokens of prefill are granted in multiples of it.
+  // Granule, in tokens: prefill is granted in multiples of it (ModelInfo::prefill_granule).
   virtual int granule() const { return static_cast<int>(kernels::kBlockSlots); }
   // Multiples of it are crossed by no run of a pass; 0: none.
   virtual int64_t boundary() const { return 0; }

@@ -131,7 +131,7 @@ void BeamSearch::KeepFinished(std::span<const std::span<const float>> logits) {
 }
 
 void BeamSearch::KeepRunning(std::span<const std::span<const float>> logits) {
-  // Those that end come after all that go on, in the same order.
+  // Continuations that end come after all that go on, in the same order.
   for (Continuation& c : ranked_) c.score += c.hit ? kNever : 0;
   std::stable_sort(ranked_.begin(), ranked_.end(),
                    [](const Continuation& a, const Continuation& b) { return a.score > b.score; });

@@ -29,7 +29,7 @@ class CandidateFilter {
   // Whether it keeps every token.
   bool neutral() const;
 
-  // Those left, in the order of their ids; empty if every score is -infinity or one is NaN or
+  // Candidates left, in the order of their ids; empty if every score is -infinity or one is NaN or
   // +infinity. Valid until the next call.
   std::span<const Candidate> Keep(std::span<const double> scores);
 

@@ -33,7 +33,7 @@ size_t ResultBytes(int rows) {
          Count(rows, kMostReported) * sizeof(ReportedToken);
 }
 
-// Where things lie in the device's memory.
+// Layout of the sampler's memory on the device.
 struct DeviceLayout {
   DeviceLayout(std::byte* memory, int vocab, int rows) : carver(memory) {
     lists = carver.TakeBytes(ListBytes(vocab, rows));

@@ -29,11 +29,9 @@ struct TokenProbability {
 };
 
 struct ChosenToken {
-  absl::StatusOr<int32_t> id;  // Errors are Sampler's.
-  // With settings.logprobs: the token's own, and the most probable ones, best first; with scores
-  // alone: the token's own.
-  float logprob = 0;
-  std::vector<TokenProbability> top;
+  absl::StatusOr<int32_t> id;         // Errors are Sampler's.
+  float logprob = 0;                  // The token's own, with settings.logprobs or scores.
+  std::vector<TokenProbability> top;  // Most probable tokens, best first, with settings.logprobs.
 };
 
 }  // namespace longview::models

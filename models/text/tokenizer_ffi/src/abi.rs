@@ -5,7 +5,7 @@ use std::panic::{catch_unwind, set_hook, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Where and why this thread panicked last.
+    /// Message and place of this thread's last panic.
     static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 

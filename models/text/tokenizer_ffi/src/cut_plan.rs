@@ -1,4 +1,4 @@
-//! Where a text may be cut so that its parts, tokenised one by one, give the tokens of the whole.
+//! Places where a text may be cut: its parts, tokenised one by one, give the tokens of the whole.
 //!
 //! A cut is safe if no stage of the tokenizer looks across it: no stage looks farther than a few
 //! characters but along a run that ends there, a new word begins there, what is tokenised around it
@@ -46,7 +46,7 @@ const LONGEST_RUN: usize = 8;
 #[derive(Clone, Copy, Default)]
 struct Words {
     splits: bool,     // A new word begins between what is no white space and white space.
-    space_only: bool, // The same, if that is U+0020.
+    space_only: bool, // A new word begins at U+0020 only, at no other white space.
     characters: bool, // Beside punctuation, and beside ideographs if the normalizer sets them apart.
     blank: bool,      // White space is no part of any word.
 }

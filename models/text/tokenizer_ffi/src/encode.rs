@@ -17,7 +17,7 @@ use crate::cut_plan::CutPlan;
 use crate::long_text::{self, Bounds, LongEncoding};
 use crate::shared_text::SharedText;
 
-/// As in tokenizer_ffi.h.
+/// Options of tokenizer_ffi.h, same layout.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct EncodeOptions {
@@ -174,7 +174,7 @@ fn direction_of(options: &EncodeOptions) -> TruncationDirection {
     }
 }
 
-/// The same for texts of any length in bounded memory, without further windows.
+/// `encode` for texts of any length in bounded memory, without further windows.
 pub fn encode_long(
     tokenizer: &Tokenizer,
     plan: Option<&CutPlan>,

@@ -25,7 +25,7 @@ pub struct Handle {
     template: Option<PostProcessorWrapper>,
     /// Cuts long texts; None: they cannot be cut.
     plan: Option<CutPlan>,
-    /// The same tokenizer with special tokens in the text read as text; made when first asked for.
+    /// `tokenizer`, reading special tokens in the text as text; made when first asked for.
     literal: OnceLock<Tokenizer>,
     vocab_size: usize,
     max_id: i64,

@@ -28,10 +28,10 @@ use crate::cut_plan::CutPlan;
 pub struct Bounds<'a> {
     pub piece: usize,          // Bytes of a window.
     pub keep: usize,           // Tokens.
-    pub keep_last: bool,       // Tokens at the end are kept instead of the first,
-    pub keep_first: usize,     // and so many at the beginning, too.
+    pub keep_last: bool,       // Tokens at the end are kept instead of the first.
+    pub keep_first: usize,     // So many at the beginning are kept, too.
     pub most: Option<usize>,   // More tokens than that need not all be counted in a very long text.
-    pub enough: Option<usize>, // The same, and no more are wanted either.
+    pub enough: Option<usize>, // Tokens that are wanted; more need be neither counted nor kept.
     pub chars: bool,           // Offsets in code points instead of bytes.
     pub stop: Option<&'a AtomicBool>,
 }
@@ -275,7 +275,7 @@ impl Reader<'_> {
         self.plan.first_of(self.tokenizer, self.text, places)
     }
 
-    /// Where a window from `start` on ends, and whether that is a safe cut.
+    /// End of a window that begins at `start`, and whether that is a safe cut.
     fn end_of(&self, start: usize, piece: usize) -> Option<(usize, bool)> {
         let length = self.text.len();
         if length - start <= piece {
@@ -394,7 +394,7 @@ impl Reader<'_> {
             && !self.plan.takes_spaces_before(self.text, self.white_end(at))
     }
 
-    /// Where the white space at `at` ends.
+    /// End of the white space at `at`.
     fn white_end(&self, at: usize) -> usize {
         let (begin, end) = self.white.get();
         if (begin..end).contains(&at) {

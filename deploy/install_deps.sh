@@ -5,7 +5,7 @@
 #
 #   deploy/install_deps.sh [--tests] [--cuda | --no-cuda]
 #
-# --tests    also what only tests need (GoogleTest).
+# --tests    also what only tests need (GoogleTest, and clang, which checks who holds which lock).
 # --cuda     also the CUDA compiler, under .deps/ (CUDA=1 in the environment does the same): the build
 #            then makes the CUDA plugin. Without it, only a machine with an NVIDIA device gets one.
 # --no-cuda  no CUDA compiler on any machine (NO_CUDA=1 does the same).
@@ -46,7 +46,7 @@ packages=(
 )
 # Debian 12's default Boost is too old, so versions are named: Debian 12, Ubuntu 24.04 and Debian 13, Debian 13.
 packages+=("$(first_offered libboost1.81-dev libboost1.83-dev libboost1.88-dev)")
-if $tests; then packages+=(libgmock-dev libgtest-dev); fi
+if $tests; then packages+=(libgmock-dev libgtest-dev "$(first_offered clang-14 clang)"); fi
 
 cargo_version() { cargo --version 2>/dev/null | sed -n 's/^cargo \([0-9.]*\).*/\1/p'; }
 newer() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -1)" = "$2" ]; }

@@ -1,9 +1,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "kernels/cache/cache_memory.h"
 #include "models/model.h"
 
@@ -13,8 +14,9 @@ struct CachePool::Devices {
   explicit Devices(int64_t of_each) : bytes(of_each) {}
 
   const int64_t bytes;
-  std::mutex mutex;  // Guards the map; what it holds never moves.
-  std::map<std::string, kernels::CacheMemory, std::less<>> memory;
+  absl::Mutex mutex;
+  // Its elements never move, and are handed out.
+  std::map<std::string, kernels::CacheMemory, std::less<>> memory ABSL_GUARDED_BY(mutex);
 };
 
 CachePool::CachePool(double bytes_per_device)
@@ -23,7 +25,7 @@ CachePool::CachePool(double bytes_per_device)
 CachePool::~CachePool() = default;
 
 kernels::CacheMemory& CachePool::On(std::string_view device) {
-  std::lock_guard lock(devices_->mutex);
+  absl::MutexLock lock(&devices_->mutex);
   const auto it = devices_->memory.find(device);
   if (it != devices_->memory.end()) return it->second;
   return devices_->memory.try_emplace(std::string(device), devices_->bytes).first->second;

@@ -5,16 +5,18 @@
 #include <iterator>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace longview::server {
 
 // Thread-safe.
 class ChangeSignal {
   struct State {
-    std::mutex mutex;
-    std::list<std::function<void()>> listeners;  // Guarded by mutex.
+    absl::Mutex mutex;
+    std::list<std::function<void()>> listeners ABSL_GUARDED_BY(mutex);
   };
 
  public:
@@ -26,7 +28,7 @@ class ChangeSignal {
     Subscription& operator=(Subscription&&) = default;
     ~Subscription() {
       if (state_ == nullptr) return;
-      std::lock_guard lock(state_->mutex);
+      absl::MutexLock lock(&state_->mutex);
       state_->listeners.erase(place_);
     }
 
@@ -41,13 +43,13 @@ class ChangeSignal {
 
   // `listener` runs on the thread that changes something: it must not block or use the signal.
   [[nodiscard]] Subscription Subscribe(std::function<void()> listener) {
-    std::lock_guard lock(state_->mutex);
+    absl::MutexLock lock(&state_->mutex);
     state_->listeners.push_back(std::move(listener));
     return Subscription(state_, std::prev(state_->listeners.end()));
   }
 
   void Notify() {
-    std::lock_guard lock(state_->mutex);
+    absl::MutexLock lock(&state_->mutex);
     for (const auto& listener : state_->listeners) listener();
   }
 

@@ -47,7 +47,7 @@ void FolderSearch::Run(const std::vector<std::string>& paths) {
       for (size_t index = next++; index < paths.size(); index = next++) {
         Done(paths[index], ReadFile(index, reader));
       }
-      std::lock_guard<std::mutex> lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       if (not_kept_.ok()) not_kept_ = reader.not_kept();
       kept_ = kept_ || reader.kept();
     });
@@ -64,6 +64,7 @@ void FolderSearch::PrintPlaces() {
 }
 
 std::string FolderSearch::SummaryText(double seconds) const {
+  absl::MutexLock lock(&mutex_);
   std::string text = absl::StrCat(summary_.Text(seconds), "; ", places_, " places compared");
   if (binary_ > 0) absl::StrAppend(&text, "; left out: ", binary_.load(), " binary");
   return text;
@@ -135,6 +136,7 @@ std::optional<std::string> FolderSearch::TextOf(const Place& place) {
   if (place.path != "-") {
     absl::StatusOr<std::string> read = TextOfFile(place.path);
     if (!read.ok() || VectorStore::KeyOf("", *read) != result.digest) {
+      absl::MutexLock lock(&mutex_);
       failed_ = true;
       PrintError(place.path,
                  grpc::Status(grpc::StatusCode::ABORTED, "changed while it was searched"));
@@ -175,7 +177,7 @@ void FolderSearch::PrintError(const std::string& path, const grpc::Status& statu
 }
 
 void FolderSearch::Done(const std::string& path, const Outcome& outcome) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   summary_.Add(outcome);
   if (console_.err_is_terminal) console_.err << "\r\033[K";
   if (!outcome.status.ok()) {

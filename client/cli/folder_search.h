@@ -3,13 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "client/cli/command_line.h"
 #include "client/cli/console.h"
 #include "client/cli/over_inputs.h"
@@ -31,10 +32,19 @@ class FolderSearch {
   // The best places of all that was read, best first.
   void PrintPlaces();
 
-  bool failed() const { return failed_; }
+  bool failed() const {
+    absl::MutexLock lock(&mutex_);
+    return failed_;
+  }
   // Why vectors could not be kept, and whether some were.
-  const absl::Status& not_kept() const { return not_kept_; }
-  bool kept() const { return kept_; }
+  absl::Status not_kept() const {
+    absl::MutexLock lock(&mutex_);
+    return not_kept_;
+  }
+  bool kept() const {
+    absl::MutexLock lock(&mutex_);
+    return kept_;
+  }
 
   // One line about what was read.
   std::string SummaryText(double seconds) const;
@@ -66,11 +76,12 @@ class FolderSearch {
   std::atomic<int64_t> binary_ = 0;
   int64_t places_ = 0;
 
-  std::mutex mutex_;  // Guards what follows, and the console while workers run.
-  Summary summary_;
-  absl::Status not_kept_;
-  size_t done_ = 0;
-  bool failed_ = false, kept_ = false;
+  mutable absl::Mutex mutex_;  // The console, too, is used under it while workers run.
+  Summary summary_ ABSL_GUARDED_BY(mutex_);
+  absl::Status not_kept_ ABSL_GUARDED_BY(mutex_);
+  size_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool kept_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longview::client

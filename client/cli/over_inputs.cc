@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "client/cli/connection.h"
 #include "client/cli/inputs.h"
 #include "client/cli/json_lines.h"
@@ -26,25 +26,24 @@ class Outcomes {
   explicit Outcomes(size_t count) : outcomes_(count) {}
 
   void Put(size_t index, Outcome outcome) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      outcomes_[index] = std::move(outcome);
-    }
-    arrived_.notify_one();
+    absl::MutexLock lock(&mutex_);
+    outcomes_[index] = std::move(outcome);
   }
 
   Outcome Take(size_t index) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    arrived_.wait(lock, [&] { return outcomes_[index].has_value(); });
+    const auto arrived = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return outcomes_[index].has_value();
+    };
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&arrived));
     Outcome outcome = *std::move(outcomes_[index]);
     outcomes_[index].reset();
     return outcome;
   }
 
  private:
-  std::mutex mutex_;  // Guards outcomes_.
-  std::condition_variable arrived_;
-  std::vector<std::optional<Outcome>> outcomes_;
+  absl::Mutex mutex_;
+  std::vector<std::optional<Outcome>> outcomes_ ABSL_GUARDED_BY(mutex_);
 };
 
 Outcome ReadAndSend(const Input& input, const CommandLine& line, Console& console,

@@ -12,17 +12,17 @@ constexpr size_t kShared = 2 * sizeof(void*);
 }  // namespace
 
 size_t ShapeCache::bytes() const {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return bytes_;
 }
 
 size_t ShapeCache::size() const {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return kept_.size();
 }
 
 std::shared_ptr<ShapeCache::Entry> ShapeCache::Use(const Key& key) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const auto found = kept_.find(key);
   if (found != kept_.end()) {
     order_.splice(order_.end(), order_, found->second->place);
@@ -41,7 +41,7 @@ std::shared_ptr<ShapeCache::Entry> ShapeCache::Use(const Key& key) {
 
 // A value larger than the cache would empty it and not stay.
 void ShapeCache::Count(const Key& key, Entry& entry, size_t value_bytes) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   entry.bytes = kTreeNode + sizeof(Kept::value_type) + BytesOf(key) + kListNode +
                 sizeof(Order::value_type) + kShared + sizeof(Entry) + kShared + value_bytes;
   bytes_ += entry.bytes;
@@ -60,7 +60,7 @@ void ShapeCache::Erase(Kept::iterator kept) {
 
 // Whoever fails gives its entry back under the lock, so the last one finds it with no owner left.
 void ShapeCache::Leave(const Key& key, std::shared_ptr<Entry> entry) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   entry.reset();
   const auto kept = kept_.find(key);
   if (kept == kept_.end() || kept->second.use_count() > 1 || kept->second->bytes > 0) return;

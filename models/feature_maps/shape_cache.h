@@ -14,12 +14,13 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "models/image/pipeline.h"
 
 namespace longview::models {
@@ -60,7 +61,7 @@ class ShapeCache {
   std::shared_ptr<const Value> Of(const Key& key, Make&& make) {
     std::shared_ptr<Entry> entry = Use(key);
     try {
-      const std::lock_guard lock(entry->making);
+      absl::MutexLock lock(&entry->making);
       if (entry->value == nullptr) {
         auto made = std::make_shared<const Value>(make());
         entry->value = made;
@@ -83,9 +84,10 @@ class ShapeCache {
   using Kept = std::map<Key, std::shared_ptr<Entry>>;
   using Order = std::list<Kept::iterator>;
   struct Entry {
-    std::mutex making;                  // Held by who makes the value.
-    std::shared_ptr<const void> value;  // Guarded by `making`.
-    size_t bytes = 0;                   // With the key; 0: not made yet.
+    absl::Mutex making;  // Held by whoever makes the value; taken before the cache's.
+    std::shared_ptr<const void> value ABSL_GUARDED_BY(making);
+    // Guarded by the cache's mutex.
+    size_t bytes = 0;  // With the key; 0: not made yet.
     Order::iterator place;
   };
 
@@ -93,14 +95,14 @@ class ShapeCache {
   void Count(const Key& key, Entry& entry, size_t value_bytes);
   // Throws an entry out that nobody could make and nobody waits for any more.
   void Leave(const Key& key, std::shared_ptr<Entry> entry);
-  void Shrink();
-  void Erase(Kept::iterator kept);
+  void Shrink() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Erase(Kept::iterator kept) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t most_bytes_;
-  mutable std::mutex mutex_;  // Guards what follows, and bytes and place of entries.
-  Kept kept_;
-  Order order_;  // Least recently used first.
-  size_t bytes_ = 0;
+  mutable absl::Mutex mutex_;
+  Kept kept_ ABSL_GUARDED_BY(mutex_);
+  Order order_ ABSL_GUARDED_BY(mutex_);  // Least recently used first.
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Key of maps of these sizes, in this order, in a stage; `more`: what else decides, as often as the

@@ -13,25 +13,25 @@ ExitTimer::ExitTimer() : thread_(StartThread([this] { Run(); })) {}
 
 ExitTimer::~ExitTimer() {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     over_ = true;
   }
-  changed_.notify_one();
+  changed_.Signal();
   thread_.join();
 }
 
 void ExitTimer::EndAt(absl::Time at, int status) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (at >= at_) return;
     at_ = at;
     status_ = status;
   }
-  changed_.notify_one();
+  changed_.Signal();
 }
 
 void ExitTimer::Run() {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   while (!over_) {
     const absl::Duration left = std::min(at_ - SteadyNow(), absl::Hours(1));
     if (left <= absl::ZeroDuration()) {
@@ -40,7 +40,7 @@ void ExitTimer::Run() {
       (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
       _exit(status_);
     }
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(left));
+    changed_.WaitFor(&mutex_, left);
   }
 }
 

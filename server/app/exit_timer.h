@@ -1,12 +1,12 @@
 // The end of the process at a certain time, whatever its other threads are at.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/scheduler/steady_cond_var.h"
 
 namespace longview::server {
 
@@ -25,8 +25,8 @@ class ExitTimer {
  private:
   void Run();
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  absl::Mutex mutex_;
+  SteadyCondVar changed_;
   absl::Time at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   int status_ ABSL_GUARDED_BY(mutex_) = 0;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;

@@ -19,10 +19,10 @@ MemoryKeeper::MemoryKeeper(std::function<bool()> idle, size_t keep_bytes, absl::
 
 MemoryKeeper::~MemoryKeeper() {
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopped_ = true;
   }
-  stop_.notify_one();
+  stop_.Signal();
   thread_.join();
 }
 
@@ -30,8 +30,8 @@ void MemoryKeeper::Run() {
   bool was_idle = false;
   bool given_back = false;  // Since work last ran.
   absl::Time last = SteadyNow();
-  std::unique_lock lock(mutex_);
-  while (!stop_.wait_for(lock, absl::ToChronoMicroseconds(look_), [this] { return stopped_; })) {
+  absl::MutexLock lock(&mutex_);
+  while (!stop_.AwaitFor(&mutex_, absl::Condition(&stopped_), look_)) {
     const bool is_idle = idle_();
     given_back = given_back && is_idle;
     const bool rests = is_idle && was_idle && !given_back;

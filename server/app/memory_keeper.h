@@ -1,13 +1,14 @@
 // Gives memory back to the system after a burst.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/scheduler/steady_cond_var.h"
 
 namespace longview::server {
 
@@ -32,9 +33,9 @@ class MemoryKeeper {
   const size_t keep_bytes_;
   const absl::Duration interval_;
   const absl::Duration look_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopped_ = false;
+  absl::Mutex mutex_;
+  SteadyCondVar stop_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -45,7 +45,7 @@ EventQueue::EventQueue() : hang_up_ignored_(IsIgnored(SIGHUP)) {
 
 EventQueue::~EventQueue() {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ending_ = true;
   }
   pthread_kill(thread_.native_handle(), SIGUSR1);
@@ -54,28 +54,23 @@ EventQueue::~EventQueue() {
 
 void EventQueue::Post(Event event) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     events_.push_back(std::move(event));
   }
-  changed_.notify_one();
+  changed_.Signal();
 }
 
 std::optional<Event> EventQueue::Wait(absl::Time deadline) {
-  std::unique_lock lock(mutex_);
-  const auto some = [this] { return !events_.empty(); };
-  if (deadline == absl::InfiniteFuture()) {
-    changed_.wait(lock, some);
-  } else {
-    const auto left = absl::ToChronoNanoseconds(deadline - SteadyNow());
-    if (!changed_.wait_for(lock, left, some)) return std::nullopt;
-  }
+  const auto some = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !events_.empty(); };
+  absl::MutexLock lock(&mutex_);
+  if (!changed_.AwaitUntil(&mutex_, absl::Condition(&some), deadline)) return std::nullopt;
   Event event = std::move(events_.front());
   events_.pop_front();
   return event;
 }
 
 void EventQueue::ExitOnNextSignal() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   exit_on_signal_ = true;
 }
 
@@ -83,7 +78,7 @@ void EventQueue::TakeSignals() {
   const sigset_t set = TakenSignals();
   for (int number = 0; sigwait(&set, &number) == 0;) {
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       if (ending_) return;
       if (number == SIGUSR1) continue;
       if (exit_on_signal_ && number != SIGHUP) {

@@ -2,14 +2,15 @@
 // leave.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/scheduler/steady_cond_var.h"
 
 namespace longview::server {
 
@@ -41,11 +42,11 @@ class EventQueue {
   void TakeSignals();
 
   const bool hang_up_ignored_;
-  std::mutex mutex_;  // Guards what follows.
-  std::condition_variable changed_;
-  std::deque<Event> events_;
-  bool exit_on_signal_ = false;
-  bool ending_ = false;
+  absl::Mutex mutex_;
+  SteadyCondVar changed_;
+  std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
+  bool exit_on_signal_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

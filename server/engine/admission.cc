@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
 #include "models/status_macros.h"
 #include "models/stop_scope.h"
 #include "server/engine/engine.h"
@@ -70,9 +71,9 @@ CallId Engine::Accept(CallPtr call, Request request) {
   const bool cheap = IsCheap(call->request);
   const absl::Status prepared = cheap ? Prepare(*call) : absl::OkStatus();
   const size_t scratch = cheap ? 0 : PrepareScratch(call->request);
-  std::unique_lock lock(mutex_);
+  absl::ReleasableMutexLock lock(&mutex_);
   if (stopped_ || !lifecycle_.accepting()) {
-    lock.unlock();
+    lock.Release();
     return refuse(RejectReason::kDraining, ShuttingDownError());
   }
   const CallId id = call->id = ++last_id_;
@@ -87,7 +88,7 @@ CallId Engine::Accept(CallPtr call, Request request) {
     ticket.firm = !call->deadline_imposed;
     const Admission admission = queue.Expect(ticket);
     if (admission.verdict != Verdict::kAdmitted) {
-      lock.unlock();
+      lock.Release();
       return refuse(ReasonOf(admission.verdict), RefusalError(admission));
     }
     if (!pool_.Add({.id = id,
@@ -97,13 +98,13 @@ CallId Engine::Accept(CallPtr call, Request request) {
                     .scratch = scratch,
                     .run = [this, id](auto turn) { PreparePooled(id, turn); }})) {
       queue.Cancel(id);
-      lock.unlock();
+      lock.Release();
       return refuse(RejectReason::kMemory, PoolFullError(bytes, pool_.limits().client_bytes));
     }
   }
   EngineCall& accepted = *calls_.emplace(id, std::move(call)).first->second;
   if (!cheap) return id;
-  lock.unlock();
+  lock.Release();
   // Until it is admitted nobody else frees it.
   AdmitPrepared(accepted, prepared, Where::kCaller);
   return id;
@@ -112,12 +113,12 @@ CallId Engine::Accept(CallPtr call, Request request) {
 void Engine::PreparePooled(CallId id, PreprocessPool::Turn turn) {
   EngineCall* call;
   {
-    std::unique_lock lock(mutex_);
+    absl::ReleasableMutexLock lock(&mutex_);
     call = Find(id);
     if (turn == PreprocessPool::Turn::kStopped || call->done == nullptr) {
       DevicesOf(*call->model).queue.Cancel(id);
       const CallPtr freed = Free(id);
-      lock.unlock();
+      lock.Release();
       if (freed->done) EndLater(TakeEnding(*freed), ShuttingDownError());
       return;
     }
@@ -129,7 +130,7 @@ void Engine::PreparePooled(CallId id, PreprocessPool::Turn turn) {
   if (admitted.ok()) return;
   // It threw on its way, in whatever stage.
   EndEarly(id, admitted);
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   call = Find(id);
   if (call != nullptr && call->stage == CallStage::kPreparing) Free(id);
 }
@@ -193,7 +194,7 @@ void Engine::EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, W
     metrics_.Rejected(LabelsOf(*call->model), RejectReason::kQueue);
     absl::Duration retry;
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       retry = DevicesOf(*call->model).queue.ReturnDelay(PreparedTicket(*call), room);
     }
     EndAt(where, *call, DisplacedError(retry));
@@ -208,7 +209,7 @@ void Engine::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
   std::vector<CallPtr> displaced;
   Admission admission;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (status.ok() && call.done != nullptr) {
       if (where == Where::kPool) {
         const models::Cost& cost = call.item->cost();

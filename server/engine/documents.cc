@@ -10,6 +10,7 @@
 #include "server/engine/refusals.h"
 #include "server/errors.h"
 #include "server/scheduler/thread_loop.h"
+#include "server/scheduler/without_lock.h"
 
 namespace longview::server {
 namespace {
@@ -54,24 +55,25 @@ Documents::Documents(Engine& engine, const ModelStore& store, const Clock& clock
 Documents::~Documents() {
   Entries left;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ending_ = true;
     left.swap(entries_);
-    changed_.notify_all();
+    ended_.SignalAll();
   }
   leases_.join();
   for (auto& [handle, entry] : left) End(std::move(entry), ShuttingDownError());
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return pending_ == 0; });
+  absl::MutexLock lock(&mutex_);
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return pending_ == 0; };
+  mutex_.Await(absl::Condition(&none));
 }
 
 void Documents::PendingDone() {
-  std::lock_guard lock(mutex_);
-  if (--pending_ == 0) changed_.notify_all();
+  absl::MutexLock lock(&mutex_);
+  --pending_;
 }
 
 size_t Documents::size() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return entries_.size();
 }
 
@@ -117,7 +119,7 @@ void Documents::Open(ModelHandle model, std::string_view client, absl::Duration 
   open.handle = NewHandle();
   open.model = model;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ++pending_;
   }
   engine_.NewDocument(
@@ -137,7 +139,7 @@ absl::StatusOr<OpenDocument> Documents::Enter(
   entry->client = std::move(client);
   entry->document = *std::move(made);
   Renew(*entry);
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (ending_) return ShuttingDownError();
   if (CountOf(entry->client) >= options_.max_per_client) {
     return MakeError(absl::StatusCode::kResourceExhausted,
@@ -153,7 +155,7 @@ void Documents::Append(std::string_view handle, models::Request request, const C
                        Reply<OpenDocument> done) {
   const std::string name(handle);
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const absl::StatusOr<Entry*> entry = Find(handle, info.client);
     if (entry.ok()) {
       request.task = models::Task::kTextGeneration;
@@ -174,7 +176,7 @@ void Documents::ReadNext(const std::string& handle) {
   CallInfo info;
   uint64_t number;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto it = entries_.find(handle);
     if (it == entries_.end()) return;
     Entry& entry = *it->second;
@@ -191,7 +193,7 @@ void Documents::ReadNext(const std::string& handle) {
                                      });
   bool closed = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto it = entries_.find(handle);
     closed = it == entries_.end();
     // The piece may have been read already, and the next one be under way.
@@ -206,7 +208,7 @@ void Documents::PieceRead(const std::string& handle, absl::StatusOr<Completed> r
   absl::StatusOr<OpenDocument> answer = ShuttingDownError();
   bool more = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto it = entries_.find(handle);
     if (it == entries_.end()) return;  // Closed: its pieces have been answered.
     Entry& entry = *it->second;
@@ -235,7 +237,7 @@ void Documents::PieceRead(const std::string& handle, absl::StatusOr<Completed> r
 }
 
 absl::StatusOr<DocumentUse> Documents::Use(std::string_view handle, std::string_view client) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(auto* entry, Find(handle, client));
   if (entry->busy) return NoDocument(handle, ": it is still being read");
   Renew(*entry);
@@ -245,7 +247,7 @@ absl::StatusOr<DocumentUse> Documents::Use(std::string_view handle, std::string_
 absl::StatusOr<OpenDocument> Documents::Close(std::string_view handle, std::string_view client) {
   std::unique_ptr<Entry> entry;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(Find(handle, client).status());
     entry = Take(std::string(handle));
   }
@@ -259,7 +261,7 @@ void Documents::CloseExpired() {
   // The store's own lock is not taken under ours.
   std::vector<std::pair<std::string, ModelHandle>> models;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     for (const auto& [handle, entry] : entries_) models.emplace_back(handle, entry->open.model);
   }
   std::vector<std::string> orphans;
@@ -271,7 +273,7 @@ void Documents::CloseExpired() {
 
   std::vector<std::unique_ptr<Entry>> ended;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     for (const auto& [handle, entry] : entries_) {
       if (entry->expires <= now && !entry->busy) orphans.push_back(handle);
     }
@@ -286,14 +288,9 @@ void Documents::CloseExpired() {
 }
 
 void Documents::LeaseLoop() {
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(kLeaseCheck), [this] { return ending_; });
-    if (ending_) return;
-    if (entries_.empty()) continue;
-    lock.unlock();
-    CloseExpired();
-    lock.lock();
+  absl::MutexLock lock(&mutex_);
+  while (!ended_.AwaitFor(&mutex_, absl::Condition(&ending_), kLeaseCheck)) {
+    if (!entries_.empty()) WithoutLock(&mutex_, [this] { CloseExpired(); });
   }
 }
 

@@ -9,20 +9,20 @@
 // Thread-safe. Nothing blocks. Errors about handles are NOT_FOUND and quote the handle.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "server/engine/engine.h"
 #include "server/scheduler/clock.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/served/model_store.h"
 
 namespace longview::server {
@@ -125,8 +125,8 @@ class Documents {
   const Clock& clock_;
   const DocumentsOptions options_;
 
-  mutable std::mutex mutex_;  // Guards the table; no reply and no call of the engine under it.
-  std::condition_variable changed_;
+  mutable absl::Mutex mutex_;  // Guards the table; no reply and no call of the engine under it.
+  SteadyCondVar ended_;        // Signalled when `ending_` is set.
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   int pending_ ABSL_GUARDED_BY(mutex_) = 0;  // Replies of the engine outstanding.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

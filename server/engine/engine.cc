@@ -102,7 +102,7 @@ Engine::CallPtr Engine::Free(CallId id) {
   if (it == calls_.end()) return nullptr;
   CallPtr call = std::move(it->second);
   calls_.erase(it);
-  if (calls_.empty()) idle_.notify_all();
+  if (calls_.empty()) idle_.SignalAll();
   return call;
 }
 
@@ -150,7 +150,7 @@ void Engine::SetPace(EngineCall& call) {
 
 std::vector<EngineCall*> Engine::Start(const Batch& batch) {
   std::vector<EngineCall*> calls;
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   for (const TicketId id : batch.tickets) {
     EngineCall* call = Find(id);
     call->stage = CallStage::kRunning;
@@ -188,7 +188,7 @@ void Engine::Finish(BatchResult result, bool more) {
   const absl::Time now = clock_.Now();
   std::vector<CallPtr> freed;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     // A batch that lost items says nothing about the prediction.
     if (result.dropped == 0 && !result.lost) {
       const double seconds = result.forward_seconds + result.take_seconds;
@@ -243,7 +243,7 @@ void Engine::Cancel(CallId id) { EndEarly(id, CancelledError()); }
 
 void Engine::EndEarly(CallId id, absl::Status why) {
   CallPtr freed;
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   EngineCall* call = Find(id);
   if (call == nullptr || call->done == nullptr) return;
   Ending ending = TakeEnding(*call);
@@ -271,7 +271,7 @@ void Engine::Depart(Devices& devices, std::span<const Departure> departures) {
     std::vector<CallPtr> others;
     absl::Status why;
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       EngineCall* call = Find(departure.id);
       if (call == nullptr) continue;
       ending = TakeEnding(*call);
@@ -306,23 +306,23 @@ void Engine::Depart(Devices& devices, std::span<const Departure> departures) {
 }
 
 size_t Engine::calls() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return calls_.size();
 }
 
 size_t Engine::waiting() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return static_cast<size_t>(std::count_if(calls_.begin(), calls_.end(), [](const auto& entry) {
     return entry.second->stage == CallStage::kQueued;
   }));
 }
 
 void Engine::Shutdown() {
-  std::lock_guard one_at_a_time(shutdown_mutex_);
+  absl::MutexLock one_at_a_time(&shutdown_mutex_);
   std::vector<Ending> endings;
   std::vector<CallPtr> freed;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopped_ = true;
     std::vector<CallId> waiting;
     for (const auto& [id, call] : calls_) {
@@ -344,9 +344,9 @@ void Engine::Shutdown() {
 }
 
 bool Engine::AwaitIdle(absl::Time until) {
-  std::unique_lock lock(mutex_);
-  const auto left = std::min(until - clock_.Now(), absl::Hours(24));
-  return idle_.wait_for(lock, absl::ToChronoNanoseconds(left), [this] { return calls_.empty(); });
+  absl::MutexLock lock(&mutex_);
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return calls_.empty(); };
+  return idle_.AwaitFor(&mutex_, absl::Condition(&none), until - clock_.Now());
 }
 
 }  // namespace longview::server

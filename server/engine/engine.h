@@ -9,12 +9,10 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +24,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "models/model.h"
 #include "server/call.h"
@@ -33,6 +32,7 @@
 #include "server/engine/task_thread.h"
 #include "server/scheduler/scheduler_options.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/served/model_store.h"
 
 namespace longview::server {
@@ -259,15 +259,15 @@ class Engine {
   const SteadyClock clock_;
 
   // Taken before a queue's or the pool's own lock, never after. No callback runs under it.
-  mutable std::mutex mutex_;
-  std::condition_variable idle_;
+  mutable absl::Mutex mutex_;
+  SteadyCondVar idle_;
   absl::flat_hash_map<CallId, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);
   // By id; none long unloaded.
   std::map<uint32_t, std::unique_ptr<ModelUse>> models_ ABSL_GUARDED_BY(mutex_);
   CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::mutex shutdown_mutex_;  // One Shutdown at a time.
+  absl::Mutex shutdown_mutex_;  // One Shutdown at a time.
   TaskThread replies_;
   PreprocessPool pool_;
   std::vector<std::unique_ptr<Devices>> devices_;  // By kind, in the order of the options.

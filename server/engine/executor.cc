@@ -9,6 +9,7 @@
 #include "server/exception_guard.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/scheduler/thread_loop.h"
+#include "server/scheduler/without_lock.h"
 
 namespace longview::server {
 namespace {
@@ -58,16 +59,11 @@ void Executor::Loop() {
   }
   steps_.EndAll(ShuttingDownError());
   RunPosted();
-  std::unique_lock lock(mutex_);
-  while (!posted_.empty()) {
-    lock.unlock();
-    RunPosted();
-    lock.lock();
-  }
+  absl::MutexLock lock(&mutex_);
+  while (!posted_.empty()) WithoutLock(&mutex_, [this] { RunPosted(); });
   ended_ = true;
   for (Exclusive* exclusive : exclusives_) exclusive->result = ShuttingDownError();
   exclusives_.clear();
-  exclusive_changed_.notify_all();
 }
 
 void Executor::LoseDevice() {
@@ -80,19 +76,21 @@ void Executor::LoseDevice() {
 absl::Status Executor::RunExclusive(std::string_view model,
                                     absl::AnyInvocable<absl::Status()> task) {
   Exclusive exclusive{std::string(model), std::move(task), std::nullopt};
-  std::unique_lock lock(mutex_);
-  if (ended_) return ShuttingDownError();
-  exclusives_.push_back(&exclusive);
-  lock.unlock();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (ended_) return ShuttingDownError();
+    exclusives_.push_back(&exclusive);
+  }
   queue_.Wake(device_.lane());
-  lock.lock();
-  exclusive_changed_.wait(lock, [&] { return exclusive.result.has_value(); });
+  absl::MutexLock lock(&mutex_);
+  const auto over = [&exclusive] { return exclusive.result.has_value(); };
+  mutex_.Await(absl::Condition(&over));
   return *exclusive.result;
 }
 
 void Executor::Post(Task task) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (!ended_) {
       posted_.push_back(std::move(task));
       task = nullptr;
@@ -105,7 +103,7 @@ void Executor::Post(Task task) {
 void Executor::RunPosted() {
   std::vector<Task> tasks;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     tasks.swap(posted_);
   }
   for (Task& task : tasks) task();
@@ -137,10 +135,12 @@ class Executor::Slices final : public models::Pauses {
 };
 
 void Executor::RunNextExclusive() {
-  std::unique_lock lock(mutex_);
-  if (exclusives_.empty() || queue_.stopped()) return;
-  Exclusive* exclusive = exclusives_.front();
-  lock.unlock();
+  Exclusive* exclusive;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (exclusives_.empty() || queue_.stopped()) return;
+    exclusive = exclusives_.front();
+  }
   absl::Status status;
   {
     const TurnWatch::Scope watched(device_.watch(), exclusive->model, 0);
@@ -152,12 +152,13 @@ void Executor::RunNextExclusive() {
     queue_.Finish(device_.lane());
   }
   device_.Note(status);
-  lock.lock();
-  exclusives_.pop_front();
-  exclusive->result = std::move(status);
-  exclusive_changed_.notify_all();
-  const bool more = !exclusives_.empty();
-  lock.unlock();
+  bool more;
+  {
+    absl::MutexLock lock(&mutex_);
+    exclusives_.pop_front();
+    exclusive->result = std::move(status);
+    more = !exclusives_.empty();
+  }
   // The others' turn comes first, if there is one.
   if (more) queue_.Wake(device_.lane());
 }

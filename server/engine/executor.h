@@ -13,9 +13,7 @@
 // Thread-safe. The queue and the functions given outlive it.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +23,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "server/engine/engine_call.h"
 #include "server/engine/lane_device.h"
 #include "server/engine/step_runner.h"
@@ -105,8 +104,7 @@ class Executor {
   OnFinish on_finish_;
   OnLost on_lost_;
   StepRunner steps_;
-  mutable std::mutex mutex_;  // Guards the lists of tasks; none runs under it.
-  std::condition_variable exclusive_changed_;
+  mutable absl::Mutex mutex_;  // Guards the lists of tasks; none runs under it.
   std::deque<Exclusive*> exclusives_ ABSL_GUARDED_BY(mutex_);  // Owned by waiting callers.
   std::vector<Task> posted_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
 #include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
 #include "server/engine/refusals.h"
@@ -100,7 +101,7 @@ void Engine::Step(StepResult result) {
   std::vector<Pieces> news;
   std::vector<std::pair<Ending, absl::StatusOr<Completed>>> endings;
   std::vector<CallPtr> freed;
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   RecordStep(result);
   const absl::Time now = clock_.Now();
   for (StepShare& share : result.shares) {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
 #include "server/engine/refusals.h"
@@ -57,7 +58,7 @@ void Engine::GatherPrepared(EngineCall& call, absl::Status status, Where where) 
   absl::Status why_others = CancelledError();
   Admission admission;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (!status.ok() || call.done == nullptr || group->failed) {
       if (status.ok()) status = CancelledError();
       queue.Cancel(call.id);

@@ -6,6 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/scheduler/thread_loop.h"
+#include "server/scheduler/without_lock.h"
 
 namespace longview::server {
 namespace {
@@ -38,7 +39,7 @@ bool PreprocessPool::Add(Job job) {
   const absl::Time now = SteadyNow();
   bool everybody;  // Not every thread may take a long job.
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (stopped_ || (bytes_ > 0 && bytes_ + job.bytes > limits_.bytes)) return false;
     const auto known = clients_.find(job.client);
     if (known != clients_.end() && known->second.bytes + job.bytes > limits_.client_bytes) {
@@ -55,13 +56,13 @@ bool PreprocessPool::Add(Job job) {
     places_.emplace(job.id, Place{client, urgency, everybody});
     LineOf(client->second, everybody).emplace(Urgency(urgency, job.id), std::move(job));
   }
-  everybody ? changed_.notify_all() : changed_.notify_one();
+  everybody ? changed_.SignalAll() : changed_.Signal();
   return true;
 }
 
 bool PreprocessPool::Remove(uint64_t id) {
   Line::node_type node;  // Destroyed after the lock is released.
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const auto it = places_.find(id);
   if (it == places_.end()) return false;
   const Clients::iterator client = it->second.client;
@@ -74,10 +75,10 @@ bool PreprocessPool::Remove(uint64_t id) {
 }
 
 void PreprocessPool::Stop() {
-  std::lock_guard stop(stop_mutex_);
+  absl::MutexLock stop(&stop_mutex_);
   std::vector<Job> left;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopped_ = true;
     for (auto& [name, client] : clients_) {
       for (Line* line : {&client.waiting_short, &client.waiting_long}) {
@@ -91,7 +92,7 @@ void PreprocessPool::Stop() {
       }
     }
     places_.clear();
-    changed_.notify_all();
+    changed_.SignalAll();
   }
   for (Job& job : left) job.run(Turn::kStopped);
   for (std::thread& thread : threads_) {
@@ -100,13 +101,13 @@ void PreprocessPool::Stop() {
 }
 
 size_t PreprocessPool::bytes() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return bytes_;
 }
 
 absl::Duration PreprocessPool::Stalled() const {
   const absl::Time now = SteadyNow();
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   absl::Duration stalled = absl::ZeroDuration();
   for (const auto& [id, job] : running_) {
     stalled = std::max(stalled, now - job.start - job.allowance);
@@ -117,7 +118,7 @@ absl::Duration PreprocessPool::Stalled() const {
 
 PreprocessPool::Choice PreprocessPool::Next(bool short_only) {
   Choice best_short{clients_.end(), nullptr, false}, best_long{clients_.end(), nullptr, true};
-  const auto comes_before = [this](const Choice& a, const Choice& b) {
+  const auto comes_before = [](const Choice& a, const Choice& b) {
     if (b.job == nullptr) return true;
     return std::pair(a.client->second.served, *a.job) < std::pair(b.client->second.served, *b.job);
   };
@@ -142,12 +143,12 @@ void PreprocessPool::Forget(Clients::iterator client) {
 }
 
 void PreprocessPool::Loop(bool short_only) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   while (true) {
     const Choice choice = Next(short_only);
     if (choice.job == nullptr) {
       if (stopped_) return;
-      changed_.wait(lock);
+      changed_.Wait(&mutex_);
       continue;
     }
     const Clients::iterator client = choice.client;
@@ -167,9 +168,7 @@ void PreprocessPool::Loop(bool short_only) {
     served_ = std::max(served_, client->second.served);
     client->second.served += kJobBytes + static_cast<double>(job.bytes);
     // However the job ends, it counts no longer.
-    const absl::Cleanup end = [&] {
-      node = {};
-      lock.lock();
+    const absl::Cleanup end = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       running_.erase(id);
       last_change_ = SteadyNow();
       bytes_ -= bytes;
@@ -178,10 +177,12 @@ void PreprocessPool::Loop(bool short_only) {
       client->second.running_long -= is_long ? 1 : 0;
       Forget(client);
       // Jobs that had no room may have it now.
-      if (!places_.empty()) changed_.notify_all();
+      if (!places_.empty()) changed_.SignalAll();
     };
-    lock.unlock();
-    node.mapped().run(Turn::kRun);
+    WithoutLock(&mutex_, [&node] {
+      const absl::Cleanup drop = [&node] { node = {}; };
+      node.mapped().run(Turn::kRun);
+    });
   }
 }
 

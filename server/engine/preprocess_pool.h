@@ -9,10 +9,8 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,6 +18,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace longview::server {
@@ -103,8 +102,8 @@ class PreprocessPool {
 
   const PreprocessLimits limits_;
   const int thread_count_;
-  mutable std::mutex mutex_;  // Guards the queue only; no job runs under it.
-  std::condition_variable changed_;
+  mutable absl::Mutex mutex_;  // Guards the queue only; no job runs under it.
+  absl::CondVar changed_;
   Clients clients_ ABSL_GUARDED_BY(mutex_);  // With jobs.
   std::map<uint64_t, Place> places_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, Running> running_ ABSL_GUARDED_BY(mutex_);
@@ -113,7 +112,7 @@ class PreprocessPool {
   double served_ ABSL_GUARDED_BY(mutex_) = 0;   // Where newcomers begin.
   absl::Time last_change_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::mutex stop_mutex_;  // One Stop at a time.
+  absl::Mutex stop_mutex_;  // One Stop at a time.
   std::vector<std::thread> threads_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/scheduler/thread_loop.h"
+#include "server/scheduler/without_lock.h"
 
 namespace longview::server {
 
@@ -12,9 +13,9 @@ TaskThread::TaskThread() : thread_(StartThread([this] { Loop(); })) {}
 
 TaskThread::~TaskThread() {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ending_ = true;
-    changed_.notify_one();
+    changed_.Signal();
   }
   thread_.join();
 }
@@ -22,12 +23,12 @@ TaskThread::~TaskThread() {
 void TaskThread::Add(Task task) {
   bool wake;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     tasks_.push_back(std::move(task));
     wake = std::exchange(idle_, false);
   }
   // After the lock, which the thread needs first; and not at all if it is busy anyway.
-  if (wake) changed_.notify_one();
+  if (wake) changed_.Signal();
 }
 
 void TaskThread::Drain() {
@@ -37,25 +38,24 @@ void TaskThread::Drain() {
 }
 
 void TaskThread::Loop() {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   while (true) {
     while (!ending_ && tasks_.empty()) {
       idle_ = true;
-      changed_.wait(lock);
+      changed_.Wait(&mutex_);
     }
     idle_ = false;
     if (tasks_.empty()) return;
-    {
-      Task task = std::move(tasks_.front());
-      tasks_.pop_front();
-      lock.unlock();
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    WithoutLock(&mutex_, [&task] {
       // A task that finds no memory ends alone.
       try {
         task();
       } catch (const std::exception&) {
       }
-    }
-    lock.lock();
+      task = nullptr;
+    });
   }
 }
 

@@ -5,13 +5,12 @@
 // Thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 
 namespace longview::server {
 
@@ -31,8 +30,8 @@ class TaskThread {
  private:
   void Loop();
 
-  std::mutex mutex_;  // Guards the queue only; no task runs under it.
-  std::condition_variable changed_;
+  absl::Mutex mutex_;  // Guards the queue only; no task runs under it.
+  absl::CondVar changed_;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // Waits for a task.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;

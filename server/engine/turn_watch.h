@@ -6,13 +6,13 @@
 // Begin, Beat and End belong to the device's thread and nest; Overdue is thread-safe.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/scheduler/steady_clock.h"
 
@@ -22,16 +22,16 @@ class TurnWatch {
  public:
   // `what`: the name of a model.
   void Begin(std::string_view what, double predicted_seconds) {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     works_.push_back({std::string(what), predicted_seconds});
     beat_ = SteadyNow();
   }
   void Beat() {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     beat_ = SteadyNow();
   }
   void End() {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     works_.pop_back();
     beat_ = SteadyNow();
   }
@@ -52,7 +52,7 @@ class TurnWatch {
 
   // Whether the thread is at work that it has begun.
   bool busy() const {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     return !works_.empty();
   }
 
@@ -63,7 +63,7 @@ class TurnWatch {
   };
   // The innermost work, if it is overdue.
   std::optional<Late> Overdue(double factor, absl::Duration floor) const {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (works_.empty()) return std::nullopt;
     const absl::Duration since = SteadyNow() - beat_;
     const Work& work = works_.back();
@@ -77,7 +77,7 @@ class TurnWatch {
     double predicted_seconds;
   };
 
-  mutable std::mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::vector<Work> works_ ABSL_GUARDED_BY(mutex_);  // The innermost last.
   absl::Time beat_ ABSL_GUARDED_BY(mutex_);
 };

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
 #include "models/stop_scope.h"
 #include "server/engine/engine.h"
 #include "server/engine/engine_device.h"
@@ -83,7 +84,7 @@ void Engine::OnPool(models::Request request, const std::string& client, absl::Ti
   auto shared = std::make_shared<PoolJob>(std::move(job));
   uint64_t id;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     id = ++last_id_;
   }
   const bool added =
@@ -107,7 +108,7 @@ Estimated Engine::Judged(const ModelHandle& model, bool generates, int lane, con
                          const models::Cost& cost, const models::ItemUsage& usage) {
   models::Cost paced;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     paced = UseOf(model).Paced(cost, generates, clock_.Now());
   }
   const Ticket ticket = TicketOf(0, *model, generates, asker, paced, lane);
@@ -178,7 +179,7 @@ absl::Status Engine::RunOnDevice(std::string_view device, std::string_view model
 SchedulerGauges Engine::GaugesOf(const ModelLabels& labels) const {
   SchedulerGauges sum;
   sum.inter_token_ceiling_seconds = options_.scheduler.inter_token_seconds;
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   for (const auto& [id, use] : models_) {
     if (use->labels.model != labels.model || use->labels.version != labels.version) continue;
     sum.inter_token_ceiling_seconds =

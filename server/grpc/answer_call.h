@@ -2,10 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "server/api/calls/answer_stream.h"
 #include "server/grpc/byte_call.h"
 #include "server/status_map_grpc.h"
@@ -30,20 +31,20 @@ class AnswerCall final : public ByteCall {
 
   void OnWriteDone(bool ok) override {
     open().Taken();
-    bool gone = false;
+    Stream* gone = nullptr;
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       writing_ = false;
-      gone = !ok && !std::exchange(broken_, true);
+      if (!ok && !std::exchange(broken_, true)) gone = stream_.get();
     }
-    if (gone) stream_->Cancel();
+    if (gone != nullptr) gone->Cancel();
     Step();
   }
 
   void OnCancel() override {
     Stream* stream = nullptr;
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       broken_ = true;
       stream = stream_.get();
     }
@@ -52,7 +53,7 @@ class AnswerCall final : public ByteCall {
 
   void EndNow(const grpc::Status& status) override {
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       if (!finished_ && !early_) early_ = status;
     }
     Step();
@@ -78,26 +79,26 @@ class AnswerCall final : public ByteCall {
     std::unique_ptr<Stream> stream = start_(info(), request, [weak = std::weak_ptr(self_)] {
       if (const auto alive = weak.lock()) alive->Step();
     });
-    bool cancel = false;
+    Stream* cancelled = nullptr;
     {
-      std::lock_guard lock(mutex_);
-      cancel = broken_;
+      absl::MutexLock lock(&mutex_);
       stream_ = std::move(stream);
+      if (broken_) cancelled = stream_.get();
     }
-    if (cancel) stream_->Cancel();
+    if (cancelled != nullptr) cancelled->Cancel();
     Step();
   }
 
   void Step() {
     this->OrEnd([this] {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       WriteDue();
     });
   }
 
-  // Writes what is due. REQUIRES: mutex_ held. The library never runs a reaction inside a Start or
-  // Finish, so that this is safe.
-  void WriteDue() {
+  // Writes what is due. The library never runs a reaction inside a Start or Finish, so that holding
+  // the lock is safe.
+  void WriteDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     while (!writing_ && !finished_ && (early_ || stream_ != nullptr)) {
       if (early_) {
         finished_ = true;
@@ -123,12 +124,13 @@ class AnswerCall final : public ByteCall {
 
   const Start& start_;
   std::shared_ptr<AnswerCall> self_;  // Until the end; callbacks may hold it longer.
-  std::unique_ptr<Stream> stream_;    // Set once, under mutex_.
-  std::mutex mutex_;                  // Guards all below.
-  bool writing_ = false;
-  bool broken_ = false;  // The client takes no more.
-  bool finished_ = false;
-  std::optional<grpc::Status> early_;  // Ends the call before its stream does.
+  absl::Mutex mutex_;
+  std::unique_ptr<Stream> stream_ ABSL_GUARDED_BY(mutex_);  // Set once; used without the lock, too.
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // The client takes no more.
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // Ends the call before its stream does.
+  std::optional<grpc::Status> early_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longview::server

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
+#include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpc/reflection/v1/reflection.grpc.pb.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
@@ -36,6 +36,7 @@
 #include "server/grpc/services.h"
 #include "server/limits/fixed_limits.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/scheduler/thread_loop.h"
 #include "server/security/tls_material.h"
 
@@ -270,14 +271,23 @@ void GrpcServer::Stop(absl::Time deadline) {
   impl_->health.EndWatches();
   impl_->streams.EndAll();
   const absl::Duration left = std::min(deadline - SteadyNow(), absl::Hours(24));
-  absl::Notification over;
+  absl::Mutex mutex;
+  SteadyCondVar changed;
+  bool over = false;
   std::thread ender = StartThread([&] {
-    if (!over.WaitForNotificationWithTimeout(left)) impl_->calls.EndAll(ShuttingDownError());
+    absl::MutexLock lock(&mutex);
+    if (!changed.AwaitFor(&mutex, absl::Condition(&over), left)) {
+      impl_->calls.EndAll(ShuttingDownError());
+    }
   });
   // A call whose client does not take its end is cut.
   impl_->server->Shutdown(std::chrono::system_clock::now() +
                           absl::ToChronoMicroseconds(left + kGoodbye));
-  over.Notify();
+  {
+    absl::MutexLock lock(&mutex);
+    over = true;
+  }
+  changed.Signal();
   ender.join();
   impl_->server->Wait();
   impl_->calls.AwaitNone();

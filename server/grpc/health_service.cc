@@ -1,10 +1,11 @@
 #include "server/grpc/health_service.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "models/status_macros.h"
 #include "server/errors.h"
 #include "server/scheduler/thread_loop.h"
@@ -19,7 +20,7 @@ using grpc::health::v1::HealthListRequest;
 using grpc::health::v1::HealthListResponse;
 
 // How late a watcher may learn of what nobody tells the server.
-constexpr std::chrono::seconds kInterval{1};
+constexpr absl::Duration kInterval = absl::Seconds(1);
 
 }  // namespace
 
@@ -33,20 +34,20 @@ class HealthService::Watcher final : public ByteCall {
 
   // Writes `status` unless the client has it already, or once the write under way is over.
   void Show(ServingStatus status) {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     status_ = status;
     Step();
   }
 
   void End(const grpc::Status& status) {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (!end_) end_ = status;
     Step();
   }
 
   void OnWriteDone(bool ok) override {
     open().Taken();
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok && !end_) end_ = grpc::Status(grpc::StatusCode::CANCELLED, "the client left");
     Step();
@@ -74,8 +75,7 @@ class HealthService::Watcher final : public ByteCall {
     delete this;
   }
 
-  // REQUIRES: mutex_ held.
-  void Step() {
+  void Step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (writing_ || finished_ || refused()) return;
     if (end_) {
       finished_ = true;
@@ -92,30 +92,30 @@ class HealthService::Watcher final : public ByteCall {
   HealthService& service_;
   std::string name_;
 
-  std::mutex mutex_;  // Guards all below.
-  std::optional<ServingStatus> status_;
-  std::optional<ServingStatus> shown_;
-  std::optional<grpc::Status> end_;
-  bool writing_ = false;
-  bool finished_ = false;
+  absl::Mutex mutex_;
+  std::optional<ServingStatus> status_ ABSL_GUARDED_BY(mutex_);
+  std::optional<ServingStatus> shown_ ABSL_GUARDED_BY(mutex_);
+  std::optional<grpc::Status> end_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 HealthService::HealthService(Api& api, std::vector<std::string> services)
     : api_(api), services_(std::move(services)), thread_(StartThread([this] { Compare(); })) {
   subscription_ = api_.SubscribeToStates([this] {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     news_ = true;
-    changed_.notify_all();
+    changed_.SignalAll();
   });
 }
 
 HealthService::~HealthService() {
   subscription_ = {};
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stop_ = true;
   }
-  changed_.notify_all();
+  changed_.SignalAll();
   thread_.join();
 }
 
@@ -177,32 +177,33 @@ absl::StatusOr<HealthListResponse> HealthService::List() const {
 }
 
 void HealthService::Add(Watcher* watcher) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (ended_) {
     return watcher->End(ToGrpcStatus(ShuttingDownError()));
   }
   watcher->Show(StatusOf(watcher->name()).value_or(HealthCheckResponse::SERVICE_UNKNOWN));
   watchers_.insert(watcher);
-  changed_.notify_all();
+  changed_.SignalAll();
 }
 
 void HealthService::Compare() {
-  std::unique_lock lock(mutex_);
+  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || news_; };
+  absl::MutexLock lock(&mutex_);
   while (!stop_) {
     if (watchers_.empty()) {
-      changed_.wait(lock, [this] { return stop_ || !watchers_.empty(); });
+      changed_.Wait(&mutex_);
       continue;
     }
     news_ = false;
     for (Watcher* watcher : watchers_) {
       watcher->Show(StatusOf(watcher->name()).value_or(HealthCheckResponse::SERVICE_UNKNOWN));
     }
-    changed_.wait_for(lock, kInterval, [this] { return stop_ || news_; });
+    changed_.AwaitFor(&mutex_, absl::Condition(&due), kInterval);
   }
 }
 
 void HealthService::EndWatches() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   ended_ = true;
   for (Watcher* watcher : watchers_) {
     watcher->End(ToGrpcStatus(ShuttingDownError()));
@@ -210,7 +211,7 @@ void HealthService::EndWatches() {
 }
 
 void HealthService::Remove(Watcher* watcher) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   watchers_.erase(watcher);
 }
 

@@ -5,17 +5,18 @@
 // looked up in the store instead of being set one by one.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.pb.h"
 #include "server/api/api.h"
 #include "server/grpc/byte_service.h"
+#include "server/scheduler/steady_cond_var.h"
 
 namespace longview::server {
 
@@ -49,12 +50,12 @@ class HealthService {
   Api& api_;
   const std::vector<std::string> services_;
 
-  std::mutex mutex_;  // Guards all below. Taken before a watcher's own.
-  std::condition_variable changed_;
-  std::set<Watcher*> watchers_;
-  bool news_ = false;
-  bool ended_ = false;
-  bool stop_ = false;
+  absl::Mutex mutex_;  // Taken before a watcher's own.
+  SteadyCondVar changed_;
+  std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool news_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   Api::StateSubscription subscription_;
   std::thread thread_;
 };

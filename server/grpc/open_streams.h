@@ -1,8 +1,10 @@
 // The streams that are open, so that a stopping server can end those that idle.
 #pragma once
 
-#include <mutex>
 #include <set>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 
 namespace longview::server {
 
@@ -19,27 +21,27 @@ class OpenStreams {
  public:
   // After EndAll a new stream is told to end at once.
   void Add(EndableStream* stream) {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ending_) return stream->EndWhenIdle();
     streams_.insert(stream);
   }
 
   // Afterwards EndWhenIdle of this stream neither runs nor comes.
   void Remove(EndableStream* stream) {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     streams_.erase(stream);
   }
 
   void EndAll() {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ending_ = true;
     for (EndableStream* stream : streams_) stream->EndWhenIdle();
   }
 
  private:
-  std::mutex mutex_;  // Taken before a stream's own.
-  bool ending_ = false;
-  std::set<EndableStream*> streams_;
+  absl::Mutex mutex_;  // Taken before a stream's own.
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<EndableStream*> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longview::server

@@ -12,27 +12,23 @@ ParsePool::ParsePool(int threads) {
 
 ParsePool::~ParsePool() {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stop_ = true;
   }
-  changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ParsePool::Run(absl::AnyInvocable<void()> task) {
-  {
-    std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-  }
-  changed_.notify_one();
+  absl::MutexLock lock(&mutex_);
+  tasks_.push_back(std::move(task));
 }
 
 void ParsePool::Work() {
   while (true) {
     absl::AnyInvocable<void()> task;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &ParsePool::HasNews));
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();

@@ -1,13 +1,13 @@
 // Where large messages are inflated and parsed, so that the threads that poll connections never do.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 
 namespace longview::server {
 
@@ -23,11 +23,12 @@ class ParsePool {
 
  private:
   void Work();
+  // Whether there is something to do for a thread.
+  bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stop_ || !tasks_.empty(); }
 
-  std::mutex mutex_;  // Guards all below.
-  std::condition_variable changed_;
-  std::deque<absl::AnyInvocable<void()>> tasks_;
-  bool stop_ = false;
+  absl::Mutex mutex_;
+  std::deque<absl::AnyInvocable<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

@@ -125,14 +125,14 @@ ReflectionCall::ReflectionCall(const std::vector<std::string>& services, OpenStr
 
 void ReflectionCall::Begin() {
   streams_.Add(this);
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (!finished_) Read(Pace::kAnyTime);
 }
 
 void ReflectionCall::OnMessage(grpc::ByteBuffer& bytes) {
   ServerReflectionRequest request;
   const grpc::Status read = Decode(bytes, request, held());
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (finished_) return;
   if (!read.ok()) return End(read);
   StartWrite(&Encode(AnswerReflection(request, services_)));
@@ -141,7 +141,7 @@ void ReflectionCall::OnMessage(grpc::ByteBuffer& bytes) {
 
 void ReflectionCall::OnWriteDone(bool ok) {
   open().Taken();
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   answering_ = false;
   if (!ok) return End({grpc::StatusCode::CANCELLED, "the client left"});
   if (ending_) return End(*ending_);
@@ -149,14 +149,14 @@ void ReflectionCall::OnWriteDone(bool ok) {
 }
 
 void ReflectionCall::OnNoMessage() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   End(grpc::Status::OK);
 }
 
 void ReflectionCall::EndWhenIdle() { EndNow(ToGrpcStatus(ShuttingDownError())); }
 
 void ReflectionCall::EndNow(const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   ending_ = status;
   if (!answering_) End(status);
 }
@@ -170,7 +170,7 @@ void ReflectionCall::End(const grpc::Status& status) {
 void ReflectionCall::Delete() {
   streams_.Remove(this);
   // The thread that called Finish may still hold the lock.
-  { std::lock_guard lock(mutex_); }
+  { absl::MutexLock lock(&mutex_); }
   delete this;
 }
 

@@ -4,11 +4,12 @@
 // messages of both are the same bytes, so that one implementation serves them.
 #pragma once
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "server/grpc/byte_service.h"
 #include "server/grpc/open_streams.h"
 
@@ -31,16 +32,16 @@ class ReflectionCall final : public ByteCall, public EndableStream {
   void OnNoMessage() override;
   void Delete() override;
 
-  // REQUIRES: mutex_ held.
-  void End(const grpc::Status& status);
+  void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<std::string>& services_;
   OpenStreams& streams_;
 
-  std::mutex mutex_;  // Guards all below.
-  bool answering_ = false;
-  bool finished_ = false;
-  std::optional<grpc::Status> ending_;  // The end, once the answer is written.
+  absl::Mutex mutex_;
+  bool answering_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // The end, once the answer is written.
+  std::optional<grpc::Status> ending_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Adds the method of the service, whichever of the two it is. Everything is borrowed.

@@ -75,7 +75,7 @@ StreamInfer::StreamInfer(Api& api, OpenStreams& streams, const CallTools& tools,
 
 void StreamInfer::Begin() {
   streams_.Add(this);
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Step();
 }
 
@@ -94,25 +94,25 @@ void StreamInfer::OnMessage(grpc::ByteBuffer& bytes) {
       std::shared_ptr<InferStream> refusal = RefusedInferStream(NamesOf(bytes), read);
       bytes.Clear();
       held.Reset();
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       running_[next_number_].stream = std::move(refusal);
       ready_.push_back(next_number_++);
     }
   }
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   reading_ = false;
   Step();
 }
 
 void StreamInfer::OnNoMessage() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   reading_ = false;
   reads_ended_ = true;
   Step();
 }
 
 void StreamInfer::Fail(const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   reading_ = false;
   reads_ended_ = true;
   failure_ = status;
@@ -123,7 +123,7 @@ void StreamInfer::Submit(const inference::ModelInferRequest& request,
                          ByteBudget::Reservation held) {
   uint64_t number = 0;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (finished_ || cut_) return;
     number = next_number_++;
     running_bytes_ += held.bytes();
@@ -137,7 +137,7 @@ void StreamInfer::Submit(const inference::ModelInferRequest& request,
       });
   bool cancel = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     cancel = broken_ || cut_;
     if (!cut_) running_[number].stream = stream;
     ready_.push_back(number);
@@ -148,7 +148,7 @@ void StreamInfer::Submit(const inference::ModelInferRequest& request,
 
 void StreamInfer::Ready(uint64_t number) {
   OrEnd([this, number] {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ready_.push_back(number);
     Step();
   });
@@ -178,7 +178,7 @@ bool StreamInfer::TakeAnswer() {
 void StreamInfer::OnWriteDone(bool ok) {
   open().Taken();
   OrEnd([this, ok] {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     writing_ = false;
     broken_ = broken_ || !ok;
     Step();
@@ -188,7 +188,7 @@ void StreamInfer::OnWriteDone(bool ok) {
 void StreamInfer::OnCancel() {
   std::vector<std::shared_ptr<InferStream>> running;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     broken_ = true;
     for (const auto& [number, request] : running_) running.push_back(request.stream);
     Step();
@@ -201,7 +201,7 @@ void StreamInfer::OnCancel() {
 void StreamInfer::EndNow(const grpc::Status& status) {
   std::map<uint64_t, Request> running;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (finished_ || cut_) return;
     cut_ = reads_ended_ = true;
     failure_ = status;
@@ -214,7 +214,7 @@ void StreamInfer::EndNow(const grpc::Status& status) {
 }
 
 void StreamInfer::EndWhenIdle() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   ending_ = true;
   Step();
 }
@@ -222,7 +222,7 @@ void StreamInfer::EndWhenIdle() {
 void StreamInfer::Delete() {
   streams_.Remove(this);
   // The thread that called Finish may still hold the lock.
-  { std::lock_guard lock(mutex_); }
+  { absl::MutexLock lock(&mutex_); }
   self_.reset();
 }
 

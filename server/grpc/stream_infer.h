@@ -11,8 +11,9 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "inference/grpc_service.pb.h"
 #include "server/api/api.h"
 #include "server/grpc/byte_call.h"
@@ -53,33 +54,36 @@ class StreamInfer final : public ByteCall,
   void Delete() override;
 
   void Submit(const inference::ModelInferRequest& request, ByteBudget::Reservation held);
-  // Ends the stream with an error of its own. REQUIRES: mutex_ not held.
-  void Fail(const grpc::Status& status);
+  // Ends the stream with an error of its own.
+  void Fail(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   void Ready(uint64_t number);
-  // The next answer of any request, in answer_; whether there is one. REQUIRES: mutex_ held.
-  bool TakeAnswer();
+  // The next answer of any request, in answer_; whether there is one.
+  bool TakeAnswer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Starts whatever is due: a read, a write, or the end. REQUIRES: mutex_ held. The library
-  // never runs a reaction inside a Start or Finish, so that holding the lock is safe.
-  void Step();
+  // Starts whatever is due: a read, a write, or the end. The library never runs a reaction inside a
+  // Start or Finish, so that holding the lock is safe.
+  void Step() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Api& api_;
   OpenStreams& streams_;
 
-  std::mutex mutex_;  // Guards all below.
-  uint64_t next_number_ = 0;
-  std::map<uint64_t, Request> running_;
-  uint64_t running_bytes_ = 0;  // Bytes held by running_.
-  std::deque<uint64_t> ready_;  // Requests that may have an answer.
-  inference::ModelStreamInferResponse answer_;
-  bool reading_ = false;
-  bool writing_ = false;
-  bool reads_ended_ = false;
-  bool broken_ = false;  // Cancelled, or the client does not take answers any more.
-  bool ending_ = false;  // The server stops.
-  bool cut_ = false;     // Requests that are not answered yet will not be.
-  bool finished_ = false;
-  grpc::Status failure_;  // An error of the client's messages, or EndNow's; ends the stream.
+  absl::Mutex mutex_;
+  uint64_t next_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<uint64_t, Request> running_ ABSL_GUARDED_BY(mutex_);
+  uint64_t running_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Bytes held by running_.
+  std::deque<uint64_t> ready_ ABSL_GUARDED_BY(mutex_);  // Requests that may have an answer.
+  inference::ModelStreamInferResponse answer_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool reads_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // Cancelled, or the client does not take answers any more.
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;  // The server stops.
+  // Requests that are not answered yet will not be.
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  // An error of the client's messages, or EndNow's; ends the stream.
+  grpc::Status failure_ ABSL_GUARDED_BY(mutex_);
 
   std::shared_ptr<StreamInfer> self_;  // Until the end.
 };

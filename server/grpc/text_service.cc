@@ -1,7 +1,8 @@
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "longview/v1/text.pb.h"
 #include "server/api/api.h"
 #include "server/api/typed/document_upload.h"
@@ -28,11 +29,15 @@ class OpenDocumentCall final : public ByteCall {
   void End(const grpc::Status& status);
   // Reads on unless the call was ended.
   void ReadOn();
+  std::shared_ptr<DocumentUpload> upload() {
+    absl::MutexLock lock(&mutex_);
+    return upload_;
+  }
 
   Api& api_;
-  std::shared_ptr<DocumentUpload> upload_;  // Set once, under mutex_. Null: not let in.
-  std::mutex mutex_;                        // Guards all below.
-  bool ended_ = false;
+  absl::Mutex mutex_;
+  std::shared_ptr<DocumentUpload> upload_ ABSL_GUARDED_BY(mutex_);  // Set once. Null: not let in.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 OpenDocumentCall::OpenDocumentCall(Api& api, const CallTools& tools,
@@ -40,19 +45,20 @@ OpenDocumentCall::OpenDocumentCall(Api& api, const CallTools& tools,
     : ByteCall(tools, context, "OpenDocument", Access::kKey), api_(api) {}
 
 void OpenDocumentCall::Begin() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   upload_ = api_.OpenDocument(info());
   if (!ended_) Read(Pace::kInTime);
 }
 
 void OpenDocumentCall::OnMessage(grpc::ByteBuffer& bytes) {
+  const std::shared_ptr<DocumentUpload> upload = this->upload();
   longview::v1::OpenDocumentRequest part;
   if (const grpc::Status read = Decode(bytes, part, held()); !read.ok()) {
-    upload_->Cancel();
+    upload->Cancel();
     return End(read);
   }
   // The part may be read for long after the end of the call.
-  upload_->Append(std::move(part), [this, keeper = Keeper(this)](const absl::Status& read) mutable {
+  upload->Append(std::move(part), [this, keeper = Keeper(this)](const absl::Status& read) mutable {
     const Keeper last = std::move(keeper);
     if (read.ok()) {
       ReadOn();
@@ -63,22 +69,24 @@ void OpenDocumentCall::OnMessage(grpc::ByteBuffer& bytes) {
 }
 
 void OpenDocumentCall::OnNoMessage() {
+  std::shared_ptr<DocumentUpload> upload;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (std::exchange(ended_, true)) return;
+    upload = upload_;
   }
-  const absl::StatusOr<longview::v1::Document> document = upload_->Finish();
+  const absl::StatusOr<longview::v1::Document> document = upload->Finish();
   if (!document.ok()) return Finish(ToGrpcStatus(document.status()));
   WriteAndFinish(*document);
 }
 
 void OpenDocumentCall::ReadOn() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (!ended_) Read(Pace::kAnyTime);
 }
 
 void OpenDocumentCall::End(const grpc::Status& status) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (!std::exchange(ended_, true)) Finish(status);
 }
 
@@ -88,12 +96,7 @@ void OpenDocumentCall::EndNow(const grpc::Status& status) {
 }
 
 void OpenDocumentCall::OnCancel() {
-  std::shared_ptr<DocumentUpload> upload;
-  {
-    std::lock_guard lock(mutex_);
-    upload = upload_;
-  }
-  if (upload != nullptr) upload->Cancel();
+  if (const std::shared_ptr<DocumentUpload> begun = upload()) begun->Cancel();
 }
 
 }  // namespace

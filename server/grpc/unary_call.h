@@ -3,10 +3,11 @@
 
 #include <google/protobuf/arena.h>
 
-#include <mutex>
 #include <type_traits>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "inference/grpc_service.pb.h"
 #include "server/api/api.h"
 #include "server/exception_guard.h"
@@ -27,7 +28,7 @@ class UnaryCall final : public ByteCall {
   void OnCancel() override {
     Api::Pending pending;
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       cancelled_ = true;
       pending = pending_;
     }
@@ -71,7 +72,7 @@ class UnaryCall final : public ByteCall {
         });
     bool cancel = false;
     if (pending != nullptr) {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       cancel = cancelled_;
       if (!answered_) pending_ = pending;
     }
@@ -80,7 +81,7 @@ class UnaryCall final : public ByteCall {
 
   void Answer(absl::StatusOr<Response> result) {
     {
-      std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       answered_ = true;
       pending_ = nullptr;
     }
@@ -97,16 +98,16 @@ class UnaryCall final : public ByteCall {
 
   // Whether the call has not been ended yet; whoever asks ends it.
   bool MayEnd() {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     return !std::exchange(ended_, true);
   }
 
   const Start& start_;
-  std::mutex mutex_;  // Guards all below.
-  Api::Pending pending_;
-  bool answered_ = false;
-  bool cancelled_ = false;
-  bool ended_ = false;
+  absl::Mutex mutex_;
+  Api::Pending pending_ ABSL_GUARDED_BY(mutex_);
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longview::server

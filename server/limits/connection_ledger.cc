@@ -44,7 +44,7 @@ struct ConnectionLedger::Record {
   std::string name;
   absl::AnyInvocable<void()> close;
   absl::Mutex closing;  // Held while `close` runs; taken under no other lock.
-  bool gone = false;    // Guarded by `closing`: the entry is destroyed.
+  bool gone ABSL_GUARDED_BY(closing) = false;  // The entry is destroyed.
 
   // Guarded by the ledger's lock.
   int calls = 0;

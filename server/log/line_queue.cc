@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "server/log/bounded_write.h"
 #include "server/scheduler/thread_loop.h"
+#include "server/scheduler/without_lock.h"
 
 namespace longview::server {
 namespace {
@@ -28,17 +29,17 @@ LineQueue::LineQueue(int descriptor, size_t max_bytes, Report report)
 LineQueue::~LineQueue() {
   Flush(kLastPatience);
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ending_ = true;
   }
-  changed_.notify_one();
+  changed_.Signal();
   thread_.join();
 }
 
 void LineQueue::Add(std::string_view line) {
   bool wake;
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (waiting_.size() + line.size() + 1 > max_bytes_) {
       ++dropped_;
       return;
@@ -48,18 +49,19 @@ void LineQueue::Add(std::string_view line) {
     added_bytes_ += line.size() + 1;
     wake = std::exchange(idle_, false) || (was_roomy && waiting_.size() > max_bytes_ / 2);
   }
-  if (wake) changed_.notify_one();
+  if (wake) changed_.Signal();
 }
 
 bool LineQueue::Flush(absl::Duration patience) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const uint64_t target = added_bytes_;
-  return written_.wait_for(lock, absl::ToChronoMilliseconds(patience),
-                           [&] { return done_bytes_ >= target; });
+  const auto written = [&]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_bytes_ >= target; };
+  return written_.AwaitFor(&mutex_, absl::Condition(&written), patience);
 }
 
 uint64_t LineQueue::dropped() const {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return dropped_;
 }
 
@@ -67,31 +69,31 @@ bool LineQueue::WriteOut(std::string_view text) {
   while (true) {
     text.remove_prefix(BoundedWrite(descriptor_, text, kSlice));
     if (text.empty()) return true;
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ending_) return false;
   }
 }
 
 void LineQueue::Loop() {
-  std::unique_lock lock(mutex_);
+  const auto full = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ending_ || waiting_.size() > max_bytes_ / 2;
+  };
+  absl::MutexLock lock(&mutex_);
   std::string text;
   while (true) {
     while (waiting_.empty() && !ending_) {
       idle_ = true;
-      changed_.wait(lock);
+      changed_.Wait(&mutex_);
     }
     idle_ = false;
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(kGather),
-                      [&] { return ending_ || waiting_.size() > max_bytes_ / 2; });
+    changed_.AwaitFor(&mutex_, absl::Condition(&full), kGather);
     if (waiting_.empty()) return;
     text.clear();
     text.swap(waiting_);
     const uint64_t bytes = text.size();
-    lock.unlock();
-    if (!WriteOut(text)) return;
-    lock.lock();
+    if (!WithoutLock(&mutex_, [&] { return WriteOut(text); })) return;
     done_bytes_ += bytes;
-    written_.notify_all();
+    written_.SignalAll();
     const uint64_t lost = dropped_ - reported_;
     reported_ = dropped_;
     if (lost > 0) {

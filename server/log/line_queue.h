@@ -4,16 +4,16 @@
 // that nobody reads would keep the process from ending.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/scheduler/steady_cond_var.h"
 
 namespace longview::server {
 
@@ -41,15 +41,15 @@ class LineQueue {
 
  private:
   void Loop();
-  // Writes without the lock; false once the queue ends.
-  bool WriteOut(std::string_view text);
+  // False once the queue ends.
+  bool WriteOut(std::string_view text) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int descriptor_;
   const size_t max_bytes_;
   const Report report_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::condition_variable written_;
+  mutable absl::Mutex mutex_;
+  SteadyCondVar changed_;
+  SteadyCondVar written_;
   std::string waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t reported_ ABSL_GUARDED_BY(mutex_) = 0;  // Dropped lines already reported.

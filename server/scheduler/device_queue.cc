@@ -1,10 +1,10 @@
 #include "server/scheduler/device_queue.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "server/scheduler/thread_loop.h"
+#include "server/scheduler/without_lock.h"
 
 namespace longview::server {
 namespace {
@@ -35,47 +35,44 @@ DeviceQueue::DeviceQueue(const SchedulerOptions& options, const Clock& clock,
 
 DeviceQueue::~DeviceQueue() {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stopped_ = ending_ = true;
-    for (Sleeper& sleeper : sleepers_) sleeper.work_changed.notify_all();
-    timer_changed_.notify_all();
+    for (Sleeper& sleeper : sleepers_) sleeper.work_changed.SignalAll();
+    timer_changed_.SignalAll();
   }
   timer_.join();
 }
 
-void DeviceQueue::ExpireAndReport(std::unique_lock<std::mutex>& lock) {
+void DeviceQueue::ExpireAndReport() {
   while (true) {
     const std::vector<Departure> departures = scheduler_.Expire();
     if (departures.empty()) return;
-    lock.unlock();
-    {
-      std::lock_guard report(report_mutex_);
+    WithoutLock(&mutex_, [&] {
+      absl::MutexLock report(&report_mutex_);
       on_departures_(departures);
-    }
-    lock.lock();
+    });
   }
 }
 
 void DeviceQueue::TimerLoop() {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   while (!ending_) {
-    ExpireAndReport(lock);
+    ExpireAndReport();
     timer_at_ = scheduler_.NextExpiry();
     if (ending_) return;
     if (timer_at_ == absl::InfiniteFuture()) {
-      timer_changed_.wait(lock);
+      timer_changed_.Wait(&mutex_);
     } else {
       const absl::Duration left = std::min(kLongestSleep, timer_at_ - clock_.Now());
-      timer_changed_.wait_for(lock, absl::ToChronoNanoseconds(left));
+      timer_changed_.WaitFor(&mutex_, left);
     }
   }
 }
 
-void DeviceQueue::NotifyChanged(std::unique_lock<std::mutex>& lock) {
-  // A notification under the lock would wake a thread only to wait for it. One lane is enough for
-  // a batch: when it has taken it, it wakes the next. Who waits to generate is started where least
-  // is left to do, which is for the lanes to find out.
-  std::vector<std::condition_variable*> woken;
+void DeviceQueue::NotifyChanged() {
+  // One lane is enough for a batch: when it has taken it, it wakes the next. Who waits to generate
+  // is started where least is left to do, which is for the lanes to find out. A thread that is
+  // signalled under the lock goes on once it is free.
   bool enough = false;
   for (int lane = 0; lane < static_cast<int>(sleepers_.size()); ++lane) {
     Sleeper& sleeper = SleeperOf(lane);
@@ -84,26 +81,23 @@ void DeviceQueue::NotifyChanged(std::unique_lock<std::mutex>& lock) {
     if (!own && (enough || !scheduler_.HasWork(lane))) continue;
     if (!own) enough = !scheduler_.WaitsToGenerate();
     sleeper.idle = false;
-    woken.push_back(&sleeper.work_changed);
+    sleeper.work_changed.Signal();
   }
-  const bool timer = scheduler_.NextExpiry() < timer_at_;
-  lock.unlock();
-  for (std::condition_variable* work_changed : woken) work_changed->notify_one();
-  if (timer) timer_changed_.notify_one();
+  if (scheduler_.NextExpiry() < timer_at_) timer_changed_.Signal();
 }
 
 Admission DeviceQueue::Expect(const Ticket& ticket) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Admission admission = scheduler_.Expect(ticket);
   if (admission.verdict == Verdict::kQueueFull) {
     admission.retry_after = PlaceInLine(ReturningWith(ticket), RoomForList(ticket, admission));
   }
-  NotifyChanged(lock);
+  NotifyChanged();
   return admission;
 }
 
 Admission DeviceQueue::Admit(std::span<const Ticket> tickets) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Admission admission = scheduler_.Admit(tickets);
   if (admission.verdict == Verdict::kQueueFull) {
     Returning all = ReturningWith(tickets.front());
@@ -115,12 +109,12 @@ Admission DeviceQueue::Admit(std::span<const Ticket> tickets) {
         tickets.size() > 1 ? *admission.retry_after : RoomForList(tickets.front(), admission);
     admission.retry_after = PlaceInLine(std::move(all), room);
   }
-  NotifyChanged(lock);
+  NotifyChanged();
   return admission;
 }
 
 Admission DeviceQueue::Judge(const Ticket& ticket) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.Judge(ticket);
 }
 
@@ -135,146 +129,145 @@ absl::Duration DeviceQueue::PlaceInLine(Returning returning, absl::Duration room
 }
 
 absl::Duration DeviceQueue::ReturnDelay(const Ticket& ticket, absl::Duration room) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return PlaceInLine(ReturningWith(ticket), room);
 }
 
 CancelOutcome DeviceQueue::Cancel(TicketId id) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const CancelOutcome outcome = scheduler_.Cancel(id);
-  NotifyChanged(lock);
+  NotifyChanged();
   return outcome;
 }
 
 std::optional<Batch> DeviceQueue::NextBatch(int lane) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Sleeper& sleeper = SleeperOf(lane);
   while (true) {
-    ExpireAndReport(lock);
+    ExpireAndReport();
     if (std::exchange(sleeper.wake, false) || stopped_) {
       scheduler_.Yield(lane);
       // The work left for this lane goes to the others.
-      NotifyChanged(lock);
+      NotifyChanged();
       return std::nullopt;
     }
     if (std::optional<Batch> batch = scheduler_.NextBatch(lane)) {
       // The batch may have made others late, or left work for other lanes.
-      NotifyChanged(lock);
+      NotifyChanged();
       return batch;
     }
     sleeper.idle = true;
-    sleeper.work_changed.wait(lock);
+    sleeper.work_changed.Wait(&mutex_);
     sleeper.idle = false;
   }
 }
 
 std::optional<Batch> DeviceQueue::Interrupt(double slice_seconds, int lane) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   std::optional<Batch> turn = scheduler_.Interrupt(slice_seconds, lane);
-  if (turn) NotifyChanged(lock);
+  if (turn) NotifyChanged();
   return turn;
 }
 
 void DeviceQueue::BeginTask(double seconds, int lane) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   scheduler_.BeginTask(seconds, lane);
 }
 
 DeviceQueue::Drops DeviceQueue::TakeDrops(int lane) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return {scheduler_.TakeDrops(lane), scheduler_.Wanted(lane)};
 }
 
 void DeviceQueue::Finish(int lane) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   scheduler_.Finish(lane);
 }
 
 void DeviceQueue::Finish(std::span<const StepOutcome> outcomes, int lane) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   scheduler_.Finish(outcomes, lane);
-  NotifyChanged(lock);
+  NotifyChanged();
 }
 
 void DeviceQueue::Hold(uint64_t key, double bytes, int lane) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   scheduler_.Hold(key, bytes, lane);
-  NotifyChanged(lock);
+  NotifyChanged();
 }
 
 std::optional<int> DeviceQueue::OpenDocument() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.OpenDocument();
 }
 
 void DeviceQueue::CloseDocument(uint64_t key, int lane) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   scheduler_.CloseDocument(key, lane);
-  NotifyChanged(lock);
+  NotifyChanged();
 }
 
 void DeviceQueue::Lose(int lane) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   scheduler_.Lose(lane);
-  NotifyChanged(lock);
+  NotifyChanged();
 }
 
 bool DeviceQueue::lost(int lane) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.lost(lane);
 }
 
 bool DeviceQueue::HasWork(int lane) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return sleepers_[static_cast<size_t>(lane)].wake || stopped_ || scheduler_.HasWork(lane);
 }
 
 void DeviceQueue::Wake(int lane) {
-  std::unique_lock lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Sleeper& sleeper = SleeperOf(lane);
   sleeper.wake = true;
-  lock.unlock();
-  sleeper.work_changed.notify_all();
+  sleeper.work_changed.SignalAll();
 }
 
 void DeviceQueue::Stop() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   stopped_ = true;
-  for (Sleeper& sleeper : sleepers_) sleeper.work_changed.notify_all();
+  for (Sleeper& sleeper : sleepers_) sleeper.work_changed.SignalAll();
 }
 
 bool DeviceQueue::stopped() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return stopped_;
 }
 
 absl::Duration DeviceQueue::Stalled() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.Stalled();
 }
 
 double DeviceQueue::WorkSeconds() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.WorkSeconds();
 }
 
 double DeviceQueue::InterTokenCeiling() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.InterTokenCeiling();
 }
 
 QueueGauges DeviceQueue::GaugesOf(ModelId model) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.GaugesOf(model);
 }
 
 QueueGauges DeviceQueue::Gauges() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.Gauges();
 }
 
 size_t DeviceQueue::remembered() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return scheduler_.remembered();
 }
 

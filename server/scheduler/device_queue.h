@@ -6,8 +6,6 @@
 // thread, its executor's.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
@@ -15,9 +13,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 #include "server/scheduler/clock.h"
 #include "server/scheduler/return_line.h"
 #include "server/scheduler/scheduler.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/scheduler/ticket.h"
 
 namespace longview::server {
@@ -79,19 +79,19 @@ class DeviceQueue {
  private:
   void TimerLoop();
   // Takes out who is expired and reports them with the lock released.
-  void ExpireAndReport(std::unique_lock<std::mutex>& lock);
+  void ExpireAndReport() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(report_mutex_);
   // When there is room for the list whose first ticket was refused.
   absl::Duration RoomForList(const Ticket& ticket, const Admission& refused) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `returning.seconds`: of one device.
   absl::Duration PlaceInLine(Returning returning, absl::Duration room)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Releases the lock, then wakes whoever has something to do that it does not know of.
-  void NotifyChanged(std::unique_lock<std::mutex>& lock);
+  // Wakes whoever has something to do that it does not know of.
+  void NotifyChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // A lane's thread, where it waits for work.
   struct Sleeper {
-    std::condition_variable work_changed;
+    absl::CondVar work_changed;
     bool idle = false;  // NextBatch waits.
     bool wake = false;
   };
@@ -101,10 +101,11 @@ class DeviceQueue {
 
   const Clock& clock_;
   OnDepartures on_departures_;
-  mutable std::mutex report_mutex_;  // Reports come one after the other. Taken without mutex_.
+  absl::Mutex report_mutex_;  // Reports come one after the other.
 
-  mutable std::mutex mutex_;  // Held for microseconds: policy only, never a callback.
-  std::condition_variable timer_changed_;
+  // Held for microseconds: policy only, never a callback.
+  mutable absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(report_mutex_);
+  SteadyCondVar timer_changed_;
   Scheduler scheduler_ ABSL_GUARDED_BY(mutex_);
   ReturnLine line_ ABSL_GUARDED_BY(mutex_);
   absl::Time timer_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();

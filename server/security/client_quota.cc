@@ -26,7 +26,7 @@ ClientQuota::ClientQuota(std::string name, const ClientLimits& limits)
 double ClientQuota::Capacity() const { return std::max(1.0, limits_.tokens_per_second); }
 
 void ClientQuota::SetLimits(const ClientLimits& limits) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (limits == limits_) return;
   const bool began = limits_.tokens_per_second <= 0;
   limits_ = limits;
@@ -43,7 +43,7 @@ void ClientQuota::Fill(Time now) {
 }
 
 absl::Status ClientQuota::Enter(Time now) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (limits_.max_inflight > 0 && inflight_ >= limits_.max_inflight) {
     return MakeError(absl::StatusCode::kResourceExhausted,
                      absl::StrCat("the key ", Quoted(name_), " has ", inflight_,
@@ -68,19 +68,19 @@ absl::Status ClientQuota::Enter(Time now) {
 }
 
 void ClientQuota::Leave() {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   --inflight_;
 }
 
 void ClientQuota::Spend(int64_t tokens, Time now) {
   if (!counts_tokens_.load(std::memory_order_relaxed)) return;
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Fill(now);
   tokens_ -= static_cast<double>(tokens);
 }
 
 int ClientQuota::inflight() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return inflight_;
 }
 

@@ -5,12 +5,13 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 namespace longview::server {
 
@@ -50,16 +51,16 @@ class ClientQuota {
   int inflight() const;
 
  private:
-  double Capacity() const;
-  void Fill(Time now);
+  double Capacity() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fill(Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string name_;
   std::atomic<bool> counts_tokens_;
-  mutable std::mutex mutex_;  // Guards what follows. A leaf: nothing is called under it.
-  ClientLimits limits_;
-  int inflight_ = 0;
-  double tokens_ = 0;  // In the bucket; negative: owed.
-  Time filled_ = Time::min();
+  mutable absl::Mutex mutex_;  // A leaf: nothing is called under it.
+  ClientLimits limits_ ABSL_GUARDED_BY(mutex_);
+  int inflight_ ABSL_GUARDED_BY(mutex_) = 0;
+  double tokens_ ABSL_GUARDED_BY(mutex_) = 0;  // In the bucket; negative: owed.
+  Time filled_ ABSL_GUARDED_BY(mutex_) = Time::min();
 };
 
 // A place among a client's requests in flight. Thread-safe.

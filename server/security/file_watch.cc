@@ -42,10 +42,10 @@ absl::StatusOr<FileContents> ReadFiles(const std::vector<std::string>& paths) {
 
 FileWatch::~FileWatch() {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     stop_ = true;
   }
-  stopped_.notify_all();
+  stopped_.SignalAll();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -70,12 +70,14 @@ Digest FileWatch::DigestOf(const absl::StatusOr<FileContents>& contents) {
   return Sha256(all);
 }
 
+bool FileWatch::Rest() {
+  absl::MutexLock lock(&mutex_);
+  return stopped_.AwaitFor(&mutex_, absl::Condition(&stop_), interval_);
+}
+
 void FileWatch::Run() {
-  std::unique_lock lock(mutex_);
-  while (!stopped_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [this] { return stop_; })) {
-    lock.unlock();
+  while (!Rest()) {
     for (Group& group : groups_) Check(group);
-    lock.lock();
   }
 }
 

@@ -4,15 +4,16 @@
 // system and through the symbolic links that Kubernetes swaps under a mounted secret.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/security/digest.h"
 
 namespace longview::server {
@@ -47,13 +48,15 @@ class FileWatch {
 
   static Digest DigestOf(const absl::StatusOr<FileContents>& contents);
   void Run();
+  // Waits for an interval; whether the watch ends.
+  bool Rest();
   static void Check(Group& group);
 
   const absl::Duration interval_;
   std::vector<Group> groups_;  // Used by the watch's thread alone once it runs.
-  std::mutex mutex_;           // Guards stop_.
-  std::condition_variable stopped_;
-  bool stop_ = false;
+  absl::Mutex mutex_;
+  SteadyCondVar stopped_;
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

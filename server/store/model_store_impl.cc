@@ -72,19 +72,20 @@ ModelStoreImpl::~ModelStoreImpl() {
   loader_.reset();
   Entries entries;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     entries.swap(entries_);
   }
   entries.clear();
   {
-    std::unique_lock lock(mutex_);
-    live_changed_.wait(lock, [this] { return live_ == 0; });
+    const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return live_ == 0; };
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&none));
   }
   reaper_.reset();
 }
 
 ModelHandle ModelStoreImpl::HandleOf(const ModelLabels& labels) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const auto it = holders_.find({labels.model, labels.version});
   return it == holders_.end() ? nullptr : it->second.lock();
 }
@@ -118,7 +119,7 @@ std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) co
 
 absl::Status ModelStoreImpl::Discover() {
   ASSIGN_OR_RETURN(const std::vector<FoundModel> found, FindModels(paths_, options_.strict, log_));
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   for (const FoundModel& model : found) {
     Entry& entry = entries_[model.name];
     entry.found = model;
@@ -131,7 +132,7 @@ absl::Status ModelStoreImpl::Discover() {
 void ModelStoreImpl::LoadAll(absl::AnyInvocable<void(absl::Status)> started) {
   std::vector<std::string> names;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     for (const auto& [name, entry] : entries_) names.push_back(name);
   }
   loader_->Add([this, names = std::move(names), started = std::move(started)]() mutable {
@@ -163,7 +164,7 @@ absl::Status ModelStoreImpl::LoadAllNow(const std::vector<std::string>& names) {
 }
 
 bool ModelStoreImpl::MayBeLeftOut(const std::string& name) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const auto it = entries_.find(name);
   return !options_.strict && it != entries_.end() && it->second.found && !it->second.found->named;
 }
@@ -171,7 +172,7 @@ bool ModelStoreImpl::MayBeLeftOut(const std::string& name) const {
 absl::Status ModelStoreImpl::Rescan() const {
   std::vector<SkippedDirectory> skipped;
   ASSIGN_OR_RETURN(const std::vector<FoundModel> found, FindModels(paths_, skipped));
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   for (auto& [name, entry] : entries_) entry.found.reset();
   for (const FoundModel& model : found) {
     const auto [it, added] = entries_.try_emplace(model.name);
@@ -258,7 +259,7 @@ absl::Status ModelStoreImpl::LoadNow(std::string name) {
   FoundModel found;
   const absl::Status scanned = Rescan();
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto it = Locate(name);
     if (it == entries_.end()) return scanned.ok() ? Unknown(name) : scanned;
     name = it->first;
@@ -279,7 +280,7 @@ absl::Status ModelStoreImpl::LoadNow(std::string name) {
     const absl::Status status(served.status().code(),
                               absl::StrCat("model ", name, ": ", served.status().message()));
     log_.Error("model failed to load", {{"model", name}, {"error", status.ToString()}});
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     Entry& entry = entries_[name];
     if (entry.handle == nullptr) {
       entry.state = ModelState::kUnavailable;
@@ -306,7 +307,7 @@ absl::Status ModelStoreImpl::LoadNow(std::string name) {
   for (const std::string& note : info.notes) log_.Warning(note, {{"model", name}});
   auto waiters = std::make_shared<Waiters>();
   ModelHandle handle = Own(*std::move(served), waiters);
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Entry& entry = entries_[name];
   // The one it replaces ends with its last request.
   if (entry.handle != nullptr && entry.handle->version != handle->version) {
@@ -323,7 +324,7 @@ absl::Status ModelStoreImpl::LoadNow(std::string name) {
 ModelHandle ModelStoreImpl::Own(std::unique_ptr<ServedModel> served,
                                 std::shared_ptr<Waiters> waiters) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ++live_;
   }
   return ModelHandle(
@@ -337,19 +338,18 @@ void ModelStoreImpl::Reap(ServedModel* served, const std::shared_ptr<Waiters>& w
   delete served;
   std::vector<Done> done;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     done.swap(waiters->on_freed);
   }
   log_.Info("model freed", {{"model", name}});
   for (Done& waiter : done) waiter(absl::OkStatus());
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   --live_;
-  live_changed_.notify_all();
 }
 
 void ModelStoreImpl::Load(std::string_view name, Done done) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto it = Locate(name);
     if (it != entries_.end() && it->second.handle == nullptr) {
       it->second.state = ModelState::kLoading;
@@ -374,7 +374,7 @@ void ModelStoreImpl::UnloadNow(const std::string& name, Done done) {
   ModelHandle handle;
   absl::Status status;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     const auto it = Locate(name);
     if (it == entries_.end()) {
       status = Unknown(name);
@@ -428,14 +428,14 @@ ModelStoreImpl::Entries::iterator ModelStoreImpl::Locate(std::string_view name) 
 }
 
 std::string ModelStoreImpl::NameOf(std::string_view name) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const auto it = Locate(name);
   return it == entries_.end() ? std::string(name) : it->first;
 }
 
 absl::StatusOr<ModelHandle> ModelStoreImpl::Find(std::string_view name,
                                                  std::string_view version) const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const auto it = Locate(name);
   if (it == entries_.end()) return Unknown(name);
   const Entry& entry = it->second;
@@ -460,7 +460,7 @@ absl::StatusOr<ModelHandle> ModelStoreImpl::FindForTask(std::string_view name,
   std::vector<std::string> candidates;
   bool loading = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     for (const auto& [other, entry] : entries_) {
       loading = loading || entry.state == ModelState::kLoading;
       if (entry.handle == nullptr || !HasTask(entry.handle->model->info(), task)) continue;
@@ -480,17 +480,21 @@ absl::StatusOr<ModelHandle> ModelStoreImpl::FindForTask(std::string_view name,
       {"MODEL_AMBIGUOUS", std::nullopt, "model"});
 }
 
-std::vector<ModelStatus> ModelStoreImpl::List() const {
-  if (std::unique_lock scan(scan_mutex_, std::try_to_lock); scan) {
-    const absl::Time now = SteadyNow();
-    if (now - last_scan_ > kScanInterval) {
-      last_scan_ = now;
-      // An unreadable folder is no reason to hide the loaded models.
-      Rescan().IgnoreError();
-    }
+void ModelStoreImpl::RescanIfDue() const {
+  if (!scan_mutex_.TryLock()) return;
+  const absl::Time now = SteadyNow();
+  if (now - last_scan_ > kScanInterval) {
+    last_scan_ = now;
+    // An unreadable folder is no reason to hide the loaded models.
+    Guarded([this] { return Rescan(); }).IgnoreError();
   }
+  scan_mutex_.Unlock();
+}
+
+std::vector<ModelStatus> ModelStoreImpl::List() const {
+  RescanIfDue();
   std::vector<ModelStatus> list;
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   for (const auto& [name, entry] : entries_) {
     const std::string version = entry.handle  ? entry.handle->version
                                 : entry.found ? entry.found->version

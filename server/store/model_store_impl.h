@@ -7,16 +7,15 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "server/engine/engine.h"
 #include "server/engine/task_thread.h"
 #include "server/log/log.h"
@@ -86,7 +85,9 @@ class ModelStoreImpl : public ModelStore {
   double PlanBytesOf(const ModelLabels& labels) const;
 
   // Brings the entries up to date with the disk; on an error they stay as they are.
-  absl::Status Rescan() const;
+  absl::Status Rescan() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same if it is time and nobody is at it.
+  void RescanIfDue() const ABSL_LOCKS_EXCLUDED(mutex_, scan_mutex_);
   // On the loader's thread.
   absl::Status LoadAllNow(const std::vector<std::string>& names);
   absl::Status LoadNow(std::string name);
@@ -123,15 +124,14 @@ class ModelStoreImpl : public ModelStore {
   Metrics& metrics_;
   Log& log_;
 
-  // Guards the entries and waiters. No load, scan, reply or model's end under it.
-  mutable std::mutex mutex_;
+  // Waiters are guarded by it, too. No load, scan, reply or model's end under it.
+  mutable absl::Mutex mutex_;
   mutable Entries entries_ ABSL_GUARDED_BY(mutex_);
   int live_ ABSL_GUARDED_BY(mutex_) = 0;  // Models that exist.
   // Models whose memory is told until their last request has ended.
   std::map<NameAndVersion, std::weak_ptr<const ServedModel>> holders_ ABSL_GUARDED_BY(mutex_);
-  std::condition_variable live_changed_;
 
-  mutable std::mutex scan_mutex_;  // One scan at a time; taken before mutex_.
+  mutable absl::Mutex scan_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // One scan at a time.
   mutable absl::Time last_scan_ ABSL_GUARDED_BY(scan_mutex_) = absl::InfinitePast();
   std::atomic<bool> startup_complete_{false};
   std::atomic<bool> stopping_{false};

@@ -5,7 +5,7 @@
 namespace longview::server {
 
 void CallSpans::Begin(CallPart part, absl::Time time) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (finished_) return;
   SpanTimes& times = trace_.parts[static_cast<size_t>(part)];
   times.begin = std::min(times.begin, time);
@@ -13,7 +13,7 @@ void CallSpans::Begin(CallPart part, absl::Time time) {
 }
 
 void CallSpans::End(CallPart part, absl::Time time) {
-  const std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   int& open = open_[static_cast<size_t>(part)];
   if (finished_ || open == 0) return;
   --open;

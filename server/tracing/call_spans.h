@@ -3,13 +3,13 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace longview::server {
@@ -65,7 +65,7 @@ class CallSpans {
   // fills in what is known only now. Once; everything after it goes nowhere.
   template <typename Complete>
   void Finish(absl::Time end, Complete complete) {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (finished_) return;
     finished_ = true;
     complete(trace_);
@@ -77,7 +77,7 @@ class CallSpans {
   void Close(absl::Time end) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   TraceSink& sink_;
-  std::mutex mutex_;
+  absl::Mutex mutex_;
   CallTrace trace_ ABSL_GUARDED_BY(mutex_);
   std::array<int, kCallParts> open_ ABSL_GUARDED_BY(mutex_) = {};
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;

@@ -56,19 +56,19 @@ SpanExporter::SpanExporter(TracerOptions options)
 
 SpanExporter::~SpanExporter() {
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     ending_ = true;
     last_deadline_ = SteadyNow() + kLastPatience;
     if (sending_ != nullptr) sending_->TryCancel();
   }
-  changed_.notify_all();
+  changed_.SignalAll();
   thread_.join();
 }
 
 void SpanExporter::Add(CallTrace trace) {
   bool wake;
   {
-    const std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ending_ || waiting_.size() >= options_.max_waiting) {
       dropped_ += static_cast<uint64_t>(NumSpans(trace));
       return;
@@ -76,19 +76,21 @@ void SpanExporter::Add(CallTrace trace) {
     waiting_.push_back(std::move(trace));
     wake = waiting_.size() == 1 || waiting_.size() == kMostCalls;
   }
-  if (wake) changed_.notify_one();
+  if (wake) changed_.Signal();
 }
 
 void SpanExporter::Rest(absl::Duration time) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, absl::ToChronoMilliseconds(time), [this] { return ending_; });
+  absl::MutexLock lock(&mutex_);
+  changed_.AwaitFor(&mutex_, absl::Condition(&ending_), time);
 }
 
 std::vector<CallTrace> SpanExporter::Next() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
-  changed_.wait_for(lock, absl::ToChronoMilliseconds(kCollecting),
-                    [this] { return ending_ || waiting_.size() >= kMostCalls; });
+  const auto full = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return ending_ || waiting_.size() >= kMostCalls;
+  };
+  absl::MutexLock lock(&mutex_);
+  while (!ending_ && waiting_.empty()) changed_.Wait(&mutex_);
+  changed_.AwaitFor(&mutex_, absl::Condition(&full), kCollecting);
   std::vector<CallTrace> next;
   while (!waiting_.empty() && next.size() < kMostCalls) {
     next.push_back(std::move(waiting_.front()));
@@ -112,7 +114,7 @@ void SpanExporter::Send(std::vector<CallTrace> traces) {
     const auto context = std::make_shared<grpc::ClientContext>();
     bool last;
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       last = ending_;
       const absl::Duration left = last ? last_deadline_ - SteadyNow() : kPatience;
       context->set_deadline(absl::ToChronoTime(absl::Now() + left));
@@ -120,7 +122,7 @@ void SpanExporter::Send(std::vector<CallTrace> traces) {
     }
     const grpc::Status status = collector_->Export(context.get(), request, &response);
     {
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       sending_ = nullptr;
     }
     if (status.ok()) {
@@ -134,7 +136,7 @@ void SpanExporter::Send(std::vector<CallTrace> traces) {
     if (last || !IsPassing(status.error_code())) {
       dropped_ += spans;
       // Waiting spans would fare no better, and the process is to end.
-      const std::lock_guard lock(mutex_);
+      absl::MutexLock lock(&mutex_);
       for (; last && !waiting_.empty(); waiting_.pop_front()) {
         dropped_ += static_cast<uint64_t>(NumSpans(waiting_.front()));
       }

@@ -4,15 +4,15 @@
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "opentelemetry/proto/collector/trace/v1/trace_service.grpc.pb.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/tracing/call_spans.h"
 #include "server/tracing/tracer.h"
 
@@ -43,8 +43,8 @@ class SpanExporter final : public TraceSink {
   const std::unique_ptr<Collector::Stub> collector_;
   std::atomic<uint64_t> exported_{0};
   std::atomic<uint64_t> dropped_{0};
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  mutable absl::Mutex mutex_;
+  SteadyCondVar changed_;
   std::deque<CallTrace> waiting_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time last_deadline_ ABSL_GUARDED_BY(mutex_);  // Deadline of sending, once it ends.

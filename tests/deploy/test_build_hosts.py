@@ -21,15 +21,17 @@ pkg-config prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc zlib1g-de
 HOSTS = {
     "bookworm": ({"libboost-dev": "1.74.0.3", "libboost1.74-dev": "1.74.0+ds1-21",
                   "libboost1.81-dev": "1.81.0-5+deb12u1", "cargo": "0.66.0+ds1-1",
-                  "cargo-web": "1.96.0+dfsg1-1~deb12u2"},
-                 {"libboost1.81-dev", "cargo-web"}),
+                  "cargo-web": "1.96.0+dfsg1-1~deb12u2",
+                  "clang-14": "1:14.0.6-12", "clang": "1:14.0-55.7~deb12u1"},
+                 {"libboost1.81-dev", "cargo-web", "clang-14"}),
     "trixie": ({"libboost-dev": "1.83.0.2+b2", "libboost1.83-dev": "1.83.0-4.2", "libboost1.88-dev": "1.88.0-1",
-                "cargo": "1.85.1+dfsg1-1+deb13u1", "cargo-web": "1.96.0+dfsg1-1~deb13u1+b1"},
-               {"libboost1.83-dev", "cargo"}),
+                "cargo": "1.85.1+dfsg1-1+deb13u1", "cargo-web": "1.96.0+dfsg1-1~deb13u1+b1",
+                "clang": "1:19.0-63"},
+               {"libboost1.83-dev", "cargo", "clang"}),
     "noble": ({"libboost-dev": "1.83.0.1ubuntu2", "libboost1.83-dev": "1.83.0-2.1ubuntu3",
                "cargo": "1.75.0+dfsg0ubuntu1-0ubuntu7", "cargo-1.76": "1.76.0+dfsg0ubuntu1", "cargo-1.80": "1.80.1",
-               "cargo-1.85": "1.85.1"},
-              {"libboost1.83-dev", "cargo-1.85"}),
+               "cargo-1.85": "1.85.1", "clang-14": "1:14.0.6-19build4", "clang": "1:18.0-59~exp2"},
+              {"libboost1.83-dev", "cargo-1.85", "clang-14"}),
 }
 # $HOST_LISTS is a file of lines `package version`; nothing is installed.
 PROGRAMS = {

@@ -38,10 +38,10 @@ def test_no_marks_of_unfinished_work():
     assert not found, found
 
 
-# Every way to read the clock that people and NTP set.
+# Every way to read the clock that people and NTP set; Abseil's timeouts are of it, too (steady_cond_var.h).
 WALL_CLOCK = re.compile(r"absl::Now\(\)|GetCurrentTimeNanos|system_clock::now|\bSystemClock\b|gettimeofday|"
                         r"CLOCK_REALTIME|GPR_CLOCK_REALTIME|timespec_get|\b(?:std::)?time\((?:nullptr|NULL|0)\)|"
-                        r"\bWithDeadline\b|AwaitWithDeadline|wait_until|sleep_until")
+                        r"\bWithDeadline\b|\w+With(?:Deadline|Timeout)\(|wait_until|sleep_until")
 # Places that read it, and how often: dates, and gRPC's deadlines, which are times of that clock.
 WALL_CLOCK_USES = {
     "server/scheduler/clock.h": 2, "server/scheduler/steady_clock.h": 1,
@@ -68,7 +68,8 @@ def test_nothing_is_timed_by_the_wall_clock():
 @pytest.mark.parametrize("line", [
     "begin_(absl::GetCurrentTimeNanos()) {", "last_ = absl::Now() + kPatience;",
     "auto now = std::chrono::system_clock::now();", "clock_gettime(CLOCK_REALTIME, &now);",
-    "const time_t now = std::time(nullptr);", "changed_.wait_until(lock, deadline);"])
+    "const time_t now = std::time(nullptr);", "changed_.wait_until(lock, deadline);",
+    "changed_.WaitWithTimeout(&mutex_, kPatience);", "over.WaitForNotificationWithTimeout(left);"])
 def test_a_use_of_the_wall_clock_is_seen(line):
     assert wall_clock_uses(line) == 1 and wall_clock_uses("// " + line) == 0
 

@@ -97,7 +97,7 @@ absl::Status ItemGroup::Expect(size_t index, const models::Cost& cost) {
   if (cost.answer_bytes <= 0) return absl::OkStatus();
   AnswerBytes bytes(context_.options.bytes, info_.client);
   const absl::Status fits = bytes.Add(static_cast<size_t>(cost.answer_bytes));
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   expected_[index] = std::move(bytes);
   return fits;
 }
@@ -105,7 +105,7 @@ absl::Status ItemGroup::Expect(size_t index, const models::Cost& cost) {
 void ItemGroup::Grow(size_t index, size_t bytes) {
   absl::Status fits;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (over_) return;
     AnswerBytes& grown = grown_[index];
     if (grown.bytes() == 0) grown = AnswerBytes(context_.options.bytes, info_.client);
@@ -115,7 +115,7 @@ void ItemGroup::Grow(size_t index, size_t bytes) {
 }
 
 AnswerBytes ItemGroup::TakeExpected(size_t index) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return std::exchange(expected_[index], AnswerBytes());
 }
 
@@ -123,7 +123,7 @@ void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
   bool last = false;
   bool first_failure = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     expected_[index] = AnswerBytes();
     grown_[index] = AnswerBytes();
     if (completed.ok()) {
@@ -159,14 +159,14 @@ void ItemGroup::ItemDone(size_t index, absl::StatusOr<Completed> completed) {
 
 void ItemGroup::Fail(size_t index, const absl::Status& status) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (std::exchange(over_, true)) return;
   }
   Tell(index, status);
 }
 
 bool ItemGroup::over() const {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   return over_;
 }
 
@@ -179,7 +179,7 @@ void ItemGroup::Tell(size_t index, const absl::Status& status) {
   end.status = status;
   end.failed = index;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     end.completed.resize(end_.completed.size());
     // The answers that were there are gone with this call.
     std::vector<Completed>(end_.completed.size()).swap(end_.completed);

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "models/model.h"
 #include "server/api/calls/answer_bytes.h"
 #include "server/api/calls/context.h"
@@ -82,12 +83,14 @@ class ItemGroup : public std::enable_shared_from_this<ItemGroup> {
   Done done_;         // Taken once: by the first failure or the last answer.
   const std::shared_ptr<PendingCall> pending_;
 
-  mutable std::mutex mutex_;
-  std::vector<AnswerBytes> expected_;  // Echoed prompts, by item, under mutex_.
-  std::vector<AnswerBytes> grown_;     // Generated tokens, likewise.
-  GroupEnd end_;                       // Under mutex_ until the last answer is in.
-  size_t waiting_;                     // Under mutex_, as below.
-  bool over_ = false;  // An item has failed that ends the others, or all are answered.
+  mutable absl::Mutex mutex_;
+  std::vector<AnswerBytes> expected_ ABSL_GUARDED_BY(mutex_);  // Echoed prompts, by item.
+  std::vector<AnswerBytes> grown_ ABSL_GUARDED_BY(mutex_);     // Generated tokens, by item.
+  // Guarded by mutex_ until the last answer is in, then of the thread that brought it.
+  GroupEnd end_;
+  size_t waiting_ ABSL_GUARDED_BY(mutex_);  // Items without an answer.
+  // An item has failed that ends the others, or all are answered.
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace longview::server

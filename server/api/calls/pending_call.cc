@@ -65,7 +65,7 @@ void PendingCall::Cancel() {
   unwanted_->store(true, std::memory_order_relaxed);
   std::vector<CallId> calls;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     cancelled_ = true;
     calls.swap(calls_);
   }
@@ -73,7 +73,7 @@ void PendingCall::Cancel() {
 }
 
 bool PendingCall::Add(CallId id) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   if (cancelled_) return false;
   if (id != 0) calls_.push_back(id);
   return true;

@@ -3,11 +3,12 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/synchronization/mutex.h"
 #include "server/engine/engine.h"
 
 namespace longview::server {
@@ -47,9 +48,9 @@ class PendingCall {
 
   Engine& engine_;
   const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
-  std::mutex mutex_;
-  bool cancelled_ = false;     // Under mutex_.
-  std::vector<CallId> calls_;  // Under mutex_.
+  absl::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<CallId> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longview::server

@@ -36,7 +36,7 @@ bool PieceFlow::Awaited() { return Ready() && std::exchange(awaited_, false); }
 
 void PieceFlow::Admit() {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ended_) return;
     admitted_ = news_ = true;
     if (!Awaited()) return;
@@ -46,7 +46,7 @@ void PieceFlow::Admit() {
 
 absl::Status PieceFlow::Add(std::vector<models::Piece> pieces) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ended_) return absl::OkStatus();
     if (bytes_ > kMostBytes) {
       return absl::ResourceExhaustedError(absl::StrCat(
@@ -71,7 +71,7 @@ absl::Status PieceFlow::Add(std::vector<models::Piece> pieces) {
 
 void PieceFlow::AddEcho(Echo echo) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ended_) return;
     echoes_.push_back(std::move(echo));
     if (!Awaited()) return;
@@ -81,7 +81,7 @@ void PieceFlow::AddEcho(Echo echo) {
 
 void PieceFlow::End(GenerationEnd end) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     if (ended_) return;
     ended_ = true;
     if (!end.status.ok()) {
@@ -96,7 +96,7 @@ void PieceFlow::End(GenerationEnd end) {
 
 PieceFlow::Output PieceFlow::Take() {
   Output out;
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   out.admitted = std::exchange(news_, false);
   out.end = std::exchange(end_, std::nullopt);
   if (!admitted_ && !out.end) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "server/api/calls/answer_bytes.h"
 #include "server/engine/engine.h"
 
@@ -74,7 +74,7 @@ class PieceFlow {
   bool Awaited() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::AnyInvocable<void()> on_ready_;
-  std::mutex mutex_;
+  absl::Mutex mutex_;
   bool awaited_ ABSL_GUARDED_BY(mutex_) = true;  // The reader found nothing and waits.
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
   bool news_ ABSL_GUARDED_BY(mutex_) = false;  // That it is admitted has not been told yet.

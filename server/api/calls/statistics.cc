@@ -23,7 +23,7 @@ StatisticsBook::Entry& StatisticsBook::At(std::string_view model, std::string_vi
 
 void StatisticsBook::ItemDone(std::string_view model, std::string_view version,
                               const Completed& item) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   Entry& entry = At(model, version);
   entry.success.Add(item.total_seconds);
   entry.queue.Add(item.queue_seconds);
@@ -35,7 +35,7 @@ void StatisticsBook::ItemDone(std::string_view model, std::string_view version,
 
 void StatisticsBook::RequestFailed(std::string_view model, std::string_view version,
                                    double seconds) {
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   At(model, version).fail.Add(seconds);
 }
 
@@ -45,7 +45,7 @@ inference::ModelStatistics StatisticsBook::Get(std::string_view model,
   out.set_name(std::string(model));
   out.set_version(std::string(version));
   auto* stats = out.mutable_inference_stats();
-  std::lock_guard lock(mutex_);
+  absl::MutexLock lock(&mutex_);
   const auto found = entries_.find({std::string(model), std::string(version)});
   const Entry entry = found == entries_.end() ? Entry{} : found->second;
   out.set_last_inference(entry.last_inference_ms);

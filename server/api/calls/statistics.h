@@ -3,11 +3,12 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "inference/grpc_service.pb.h"
 #include "server/engine/engine.h"
 
@@ -36,10 +37,10 @@ class StatisticsBook {
     int64_t last_inference_ms = 0;
   };
 
-  Entry& At(std::string_view model, std::string_view version);
+  Entry& At(std::string_view model, std::string_view version) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<std::pair<std::string, std::string>, Entry> entries_;  // Under mutex_.
+  mutable absl::Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longview::server

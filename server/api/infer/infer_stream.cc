@@ -2,10 +2,11 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "server/api/api.h"
 #include "server/api/calls/generation_call.h"
 #include "server/api/infer/infer.h"
@@ -58,7 +59,7 @@ class OneAnswer final : public InferStream {
   void SetPending(std::shared_ptr<PendingCall> pending) { pending_ = std::move(pending); }
 
   Next Take() override {
-    std::lock_guard lock(slot_->mutex);
+    absl::MutexLock lock(&slot_->mutex);
     if (!slot_->answer) return {};
     return {std::exchange(slot_->answer, std::nullopt), absl::OkStatus()};
   }
@@ -69,7 +70,7 @@ class OneAnswer final : public InferStream {
  private:
   struct Slot {
     void Fill(absl::StatusOr<ModelInferResponse> response) {
-      std::lock_guard lock(mutex);
+      absl::MutexLock lock(&mutex);
       if (!response.ok()) {
         answer = ErrorAnswer(names, response.status());
         return;
@@ -79,8 +80,8 @@ class OneAnswer final : public InferStream {
     }
 
     inference::ModelInferRequest names;
-    std::mutex mutex;
-    std::optional<ModelStreamInferResponse> answer;  // Under mutex.
+    absl::Mutex mutex;
+    std::optional<ModelStreamInferResponse> answer ABSL_GUARDED_BY(mutex);
   };
 
   const std::shared_ptr<Slot> slot_;

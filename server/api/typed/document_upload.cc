@@ -70,7 +70,7 @@ void DocumentUpload::Opened(absl::StatusOr<OpenDocument> open,
   if (!open.ok()) return done(Failed(open.status()));
   bool cancelled = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     cancelled = cancelled_;
     if (!cancelled) handle_ = open->handle;
   }
@@ -99,7 +99,7 @@ absl::Status DocumentUpload::Failed(const absl::Status& status) {
   std::string handle;
   bool cancelled = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     handle.swap(handle_);
     cancelled = cancelled_;
   }
@@ -114,7 +114,7 @@ absl::StatusOr<longview::v1::Document> DocumentUpload::Finish() {
   }
   bool cancelled = false;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     cancelled = cancelled_;
   }
   if (cancelled) return Failed(Cancelled());
@@ -126,7 +126,7 @@ absl::StatusOr<longview::v1::Document> DocumentUpload::Finish() {
 void DocumentUpload::Cancel() {
   std::string handle;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     cancelled_ = true;
     handle.swap(handle_);
   }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 #include "longview/v1/text.pb.h"
 #include "server/api/calls/context.h"
 
@@ -45,7 +45,7 @@ class DocumentUpload : public std::enable_shared_from_this<DocumentUpload> {
   const CallInfo info_;
   ModelLabels labels_;  // Set once the model is found.
   OpenDocument open_;   // As it was after the last part.
-  std::mutex mutex_;
+  absl::Mutex mutex_;
   std::string handle_ ABSL_GUARDED_BY(mutex_);  // Empty: not open.
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };

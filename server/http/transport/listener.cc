@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "boost/asio/buffer.hpp"
@@ -24,6 +25,7 @@
 #include "server/http/transport/connection.h"
 #include "server/retry_delay.h"
 #include "server/scheduler/steady_clock.h"
+#include "server/scheduler/steady_cond_var.h"
 #include "server/scheduler/thread_loop.h"
 #include "server/security/proxy_header.h"
 #include "server/security/tls_material.h"
@@ -130,6 +132,7 @@ class Listener::Impl {
   std::shared_ptr<asio::ssl::context> tls_;
 
   absl::Mutex mutex_;
+  SteadyCondVar closed_;  // Signalled at the end of each connection once it stops.
   std::set<std::shared_ptr<HttpConnection>> connections_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -262,6 +265,7 @@ void Listener::Impl::Serve(tcp::socket socket, const std::string& address) {
   connection->Start([this, key = std::weak_ptr(connection)] {
     absl::MutexLock lock(&mutex_);
     connections_.erase(key.lock());
+    if (stopping_) closed_.SignalAll();
   });
 }
 
@@ -287,12 +291,13 @@ void Listener::Impl::Stop(absl::Time deadline) {
       return connections_.empty();
     };
     absl::MutexLock lock(&mutex_);
-    if (!mutex_.AwaitWithTimeout(absl::Condition(&all_closed), deadline - SteadyNow())) {
+    const absl::Condition closed(&all_closed);
+    if (!closed_.AwaitUntil(&mutex_, closed, deadline)) {
       // Calls that still run are told that they end; a client that does not read that is cut.
       for (const auto& connection : connections_) connection->GiveUp();
-      if (!mutex_.AwaitWithTimeout(absl::Condition(&all_closed), kGoodbye)) {
+      if (!closed_.AwaitFor(&mutex_, closed, kGoodbye)) {
         for (const auto& connection : connections_) connection->Abort();
-        mutex_.AwaitWithTimeout(absl::Condition(&all_closed), kGoodbye);
+        closed_.AwaitFor(&mutex_, closed, kGoodbye);
       }
     }
   }

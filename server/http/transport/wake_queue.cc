@@ -8,7 +8,7 @@ namespace longview::server {
 
 void WakeQueue::Add(Task task) {
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     tasks_.push_back(std::move(task));
     if (std::exchange(posted_, true)) return;
   }
@@ -18,7 +18,7 @@ void WakeQueue::Add(Task task) {
 void WakeQueue::Run() {
   std::vector<Task> tasks;
   {
-    std::lock_guard lock(mutex_);
+    absl::MutexLock lock(&mutex_);
     tasks.swap(tasks_);
     posted_ = false;
   }

@@ -5,11 +5,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/synchronization/mutex.h"
 #include "boost/asio/io_context.hpp"
 
 namespace longview::server {
@@ -28,7 +28,7 @@ class WakeQueue : public std::enable_shared_from_this<WakeQueue> {
   void Run();
 
   boost::asio::io_context& context_;
-  std::mutex mutex_;  // No task runs under it.
+  absl::Mutex mutex_;  // No task runs under it.
   std::vector<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool posted_ ABSL_GUARDED_BY(mutex_) = false;  // The loop will come for them.
 };

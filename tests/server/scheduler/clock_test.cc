@@ -8,11 +8,17 @@
 #include <atomic>
 #include <ctime>
 #include <mutex>
+#include <new>
+#include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "server/scheduler/device_queue.h"
+#include "server/scheduler/steady_cond_var.h"
+#include "server/scheduler/without_lock.h"
 
 namespace {
 
@@ -76,6 +82,56 @@ TEST_P(ClockStepTest, DeadlinesAreNeitherExpiredNorProlonged) {
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(left[0].first, 1u);
   EXPECT_GE(left[0].second, near.deadline);
+}
+
+TEST_P(ClockStepTest, WaitsLastAsLongAsTheySay) {
+  absl::Mutex mutex;
+  SteadyCondVar changed;
+  bool happened = false;
+  absl::MutexLock lock(&mutex);
+  wall_step_seconds = GetParam();
+  const absl::Time start = SteadyNow();
+  EXPECT_FALSE(changed.AwaitFor(&mutex, absl::Condition(&happened), absl::Milliseconds(50)));
+  EXPECT_GE(SteadyNow() - start, absl::Milliseconds(50));
+  EXPECT_FALSE(
+      changed.AwaitUntil(&mutex, absl::Condition(&happened), SteadyNow() + absl::Milliseconds(50)));
+  changed.WaitFor(&mutex, absl::Milliseconds(50));
+  EXPECT_LT(SteadyNow() - start, absl::Seconds(20));
+}
+
+TEST(SteadyCondVarTest, TellsAWaitThatHasNoEnd) {
+  absl::Mutex mutex;
+  SteadyCondVar changed;
+  bool happened = false;
+  std::thread other([&] {
+    absl::MutexLock lock(&mutex);
+    happened = true;
+    changed.SignalAll();
+  });
+  {
+    absl::MutexLock lock(&mutex);
+    EXPECT_TRUE(changed.AwaitFor(&mutex, absl::Condition(&happened), absl::InfiniteDuration()));
+  }
+  other.join();
+}
+
+TEST(WithoutLockTest, TakesTheLockAgainWhateverHappens) {
+  absl::Mutex mutex;
+  absl::MutexLock lock(&mutex);
+  const auto is_free = [&mutex] {
+    if (!mutex.TryLock()) return false;
+    mutex.Unlock();
+    return true;
+  };
+  EXPECT_TRUE(WithoutLock(&mutex, is_free));
+  mutex.AssertHeld();
+  EXPECT_THROW(WithoutLock(&mutex, [] { throw std::bad_alloc(); }), std::bad_alloc);
+  bool taken = true;
+  std::thread([&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    taken = mutex.TryLock();
+    if (taken) mutex.Unlock();
+  }).join();
+  EXPECT_FALSE(taken);
 }
 
 INSTANTIATE_TEST_SUITE_P(Steps, ClockStepTest, ::testing::Values(3600L, -3600L));

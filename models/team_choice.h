@@ -23,7 +23,7 @@ class TeamChoice {
   // `predicted`: seconds, until some are known; steps that take long use all threads.
   Team Choose(int kind, double work, double predicted);
 
-  // Such a step took `seconds`.
+  // Records that a step of that kind took `seconds`.
   void Note(int kind, Team team, double work, double seconds);
 
  private:

@@ -24,7 +24,7 @@ struct CallInfo {
   std::string client;
   std::string address;  // The peer's, in full, as far as proxies are trusted to name it.
   bool keyed = false;   // Whether `client` is the name of a key.
-  TraceContext trace;   // As the caller sent it.
+  TraceContext trace;   // The caller's traceparent.
   absl::Time arrival = absl::InfinitePast();
   absl::Time deadline = absl::InfiniteFuture();
   std::string_view api;              // "grpc" or "http"; static storage.
@@ -35,12 +35,12 @@ struct CallInfo {
   uint64_t cache_space = 0;  // models::Request::cache_space of its requests.
   // Requests of one list, which all come back if one of them is refused.
   size_t refused_together = 1;
-  // Limits of the key; null: none. The call's place among those in flight, given back when the call
-  // is recorded, or with the last copy.
-  std::shared_ptr<ClientQuota> quota;
+  std::shared_ptr<ClientQuota> quota;  // Limits of the key; null: none.
+  // The call's place in the key's max_inflight; given back when it is recorded, or with its last
+  // copy.
   std::shared_ptr<CallPermit> permit;
 
-  // As logs name who calls.
+  // The name of the caller in logs.
   std::string_view caller() const { return keyed || address.empty() ? client : address; }
 };
 

@@ -31,7 +31,7 @@ ErrorDetail GetErrorDetail(const absl::Status& status);
 // characters become U+FFFD. For user input in messages, such as names of unknown fields.
 std::string Excerpt(std::string_view value);
 
-// The same in double quotes.
+// Excerpt(value) in double quotes.
 std::string Quoted(std::string_view value);
 
 }  // namespace longview::server

@@ -1,4 +1,4 @@
-// The last line against what should not happen: whatever a model throws becomes a status.
+// Turns exceptions of a model into absl::Status.
 #pragma once
 
 #include <exception>

@@ -17,7 +17,7 @@ inline constexpr std::string_view kUndecodableImage = "UNDECODABLE_IMAGE";      
 
 struct HttpError {
   int status = 500;
-  std::string_view type;  // As OpenAI's clients know it: "invalid_request_error", ...
+  std::string_view type;  // OpenAI's name of the kind: "invalid_request_error", ...
   std::string code;       // gRPC's name: "INVALID_ARGUMENT".
   std::string message;
   std::string param;  // The offending field, may be empty.

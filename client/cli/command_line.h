@@ -51,12 +51,12 @@ struct CommandLine {
   std::optional<bool> normalize;  // embed
   std::string check;              // models: a directory to explain.
   std::optional<int> tokens;      // estimate: a length instead of a text.
-  std::optional<int> width;       // estimate: of a picture, instead of inputs; both or none.
-  std::optional<int> height;
+  std::optional<int> width;       // estimate: width of a picture, instead of inputs.
+  std::optional<int> height;      // estimate: height of that picture; set if width is.
 
   // search
   std::string by = "both";       // words, vectors or both.
-  std::string cache_folder;      // Where vectors are kept; empty = nowhere. From the environment.
+  std::string cache_folder;      // Folder of kept vectors; empty = none. From the environment.
   int cache_mib = 1024;          // Vectors kept at most; 0 = none.
   bool no_cache = false;         // Neither looks for kept vectors nor keeps any.
   int top = 10;                  // Places shown.
@@ -64,7 +64,7 @@ struct CommandLine {
   std::optional<std::string> prompt_name;  // The question's; unset = "query" where there is one.
 
   // detect; unset = the model's.
-  std::string draw;  // Where pictures with their detections go (draw/detections.h).
+  std::string draw;  // File or folder of pictures with detections (draw/detections.h).
   std::optional<double> score_threshold;
   std::optional<int> max_detections;
   bool masks = false;
@@ -86,7 +86,7 @@ struct CommandLine {
   std::optional<int> logprobs;
   bool echo = false;
   std::string document;     // A handle that the inputs continue.
-  std::optional<int> seed;  // Also of bench; 1 there.
+  std::optional<int> seed;  // Seed of sampling, and of bench's arrivals; unset = 1 there.
 
   // bench
   double rate = 10;          // Requests per second, on average.

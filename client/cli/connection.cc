@@ -24,7 +24,7 @@
 namespace longview::client {
 namespace {
 
-constexpr int kPatienceMs = 1000;  // For one step.
+constexpr int kPatienceMs = 1000;  // Time-out of one step.
 
 struct Address {
   std::string host, port;

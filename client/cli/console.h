@@ -1,4 +1,4 @@
-// Where a command reads and writes; tests pass string streams.
+// The streams of a command; tests pass string streams.
 #pragma once
 
 #include <istream>

@@ -45,7 +45,7 @@ absl::StatusOr<std::string> ReadInput(const Input& input, const ReadOptions& opt
 // "JPEG", "PNG" or "WebP", which the server decodes; "" for anything else.
 std::string_view PictureFormat(std::string_view content);
 
-// The same for the file at `path`, of which the first bytes are read; "" if it cannot be read.
+// The picture format of the file at `path`, by its first bytes; "" if it cannot be read.
 std::string_view PictureFormatOfFile(const std::string& path);
 
 }  // namespace longview::client

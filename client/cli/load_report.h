@@ -42,7 +42,7 @@ double Percentile(const std::vector<double>& sorted, double percent);
 // fastest, slowest, latencyDistribution, histogram of the first pieces and of the gaps.
 std::string LoadReportJson(const LoadRun& run);
 
-// The same for people.
+// The report as text for people.
 std::string LoadReportText(const LoadRun& run);
 
 }  // namespace longview::client

@@ -17,9 +17,9 @@ namespace longview::client {
 struct Outcome {
   grpc::Status status;
   std::string json;              // The typed answer as a JSON object, without `input`.
-  std::string text;              // The same for people: one line without the path.
-  int64_t tokens = 0;            // Read, for the summary.
-  int64_t truncated_tokens = 0;  // Cut.
+  std::string text;              // The answer for people: one line without the path.
+  int64_t tokens = 0;            // Tokens read, for the summary.
+  int64_t truncated_tokens = 0;  // Tokens cut off.
 
   void Count(const v1::Usage& usage) {
     tokens = usage.input_tokens();
@@ -30,7 +30,7 @@ struct Outcome {
 // Sends one document or picture; called by several threads at once.
 using Request = std::function<Outcome(const std::string& content)>;
 
-// The same with the path of the input, for those that write something of its name.
+// A Request that also gets the path of the input, for commands that write a file of its name.
 using NamedRequest = std::function<Outcome(const std::string& path, const std::string& content)>;
 
 // Answers go to console.out in the order of the inputs, as soon as all before them are there:

@@ -16,10 +16,9 @@ struct ChannelOptions {
   std::string server = "localhost:9000";  // host:port.
   bool tls = false;
   std::string ca_file = "";  // PEM with the roots to trust; empty = the system's. Implies tls.
-  // PEM files of a client certificate and its key, where the server asks for one (mutual TLS). Both
-  // or neither; they imply tls.
+  // PEM file of a client certificate, where the server asks for one (mutual TLS); implies tls.
   std::string cert_file = "";
-  std::string key_file = "";
+  std::string key_file = "";  // PEM file of its key; set if and only if cert_file is.
   // Limit of one request and of one answer, in bytes; the server has its own.
   int max_message_bytes = 64 << 20;
 };

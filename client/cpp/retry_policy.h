@@ -1,4 +1,4 @@
-// Which failed calls are repeated, and when.
+// Retries: the failed calls that are repeated, and when.
 //
 // A call is repeated only if the server refused it before doing any work and said when to come
 // back: UNAVAILABLE (loading, shutting down) or RESOURCE_EXHAUSTED (queue full) with a

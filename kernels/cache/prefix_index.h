@@ -42,7 +42,7 @@ class PrefixIndex {
     uint64_t found = 0;  // CacheBudget::Tick of the last time.
     uint64_t key = 0;
     uint64_t space = 0;
-    int64_t bytes = 0;  // Beside the blocks.
+    int64_t bytes = 0;  // Bytes of the entry beside its blocks.
 
     int64_t tokens() const { return static_cast<int64_t>(ids.size()); }
   };

@@ -45,7 +45,7 @@ class CacheSequence {
   // Read so far, with what was found.
   int64_t tokens() const { return static_cast<int64_t>(ids_.size()); }
   std::span<const int32_t> ids() const { return ids_; }
-  // Its blocks of a strip: ids of the pool, not those of CacheTable.
+  // Blocks of a strip: ids of the pool, not those of CacheTable.
   const BlockList& blocks(int strip) const { return strips_[strip]; }
 
   // A second sequence in the same state. Takes no memory of the budget until one of the two

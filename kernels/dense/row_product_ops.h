@@ -14,7 +14,7 @@ struct RowUnit {
   const float* x = nullptr;
   int64_t x_stride = 0;
   int64_t rows = 0;
-  float* y = nullptr;  // Its first output.
+  float* y = nullptr;  // First output of the unit.
   int64_t y_stride = 0;
   int outputs = 0;  // Number of outputs that exist, 1 .. 64.
 };

@@ -63,7 +63,7 @@ struct CvtConfig {
   CvtKernelNorm kernel_norm = CvtKernelNorm::kBatchNorm;
   bool projection_bias = true;       // For queries, keys and values.
   bool shared_landmarks = true;      // One projection for keys and values.
-  bool landmarks_from_keys = false;  // Else from LN(x).
+  bool landmarks_from_keys = false;  // Landmark scores read keys; false: LN(x).
   bool landmark_bias = true;
   CvtStandard standard = CvtStandard::kQiao;
   bool dual_norm = true;

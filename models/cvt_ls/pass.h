@@ -30,7 +30,7 @@ class CvtPass final : public StagedPass {
  private:
   struct PlannedStage {
     LongShortPattern pattern;
-    std::vector<MapTokens> images;  // Their tokens lie window by window.
+    std::vector<MapTokens> images;  // Images with tokens window by window.
     int64_t rows = 0;
     std::vector<LongShortBand> bands;
     MapNeighbours neighbours;

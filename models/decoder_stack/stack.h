@@ -24,7 +24,7 @@ namespace longview::models {
 struct StackWindow {
   // Keys beside the token's own; unset: every earlier token.
   std::optional<int> keys;
-  std::vector<int> dilation;  // Their distance, per head; empty: 1.
+  std::vector<int> dilation;  // Distance of the keys, per head; empty: 1.
 
   // Positions from the farthest key to the token, both included; 0: every earlier one.
   int span() const;

@@ -52,7 +52,7 @@ struct DetectorConfig {
   std::vector<std::vector<float>> anchor_sizes, anchor_ratios;
   float anchor_offset = 0;  // In strides.
   float score_threshold = 0.05f;
-  float overlap = 0.5f;  // Above it the lower-scored box of one class goes.
+  float overlap = 0.5f;  // Two boxes of a class above it: the lower-scored goes.
   int detections = 100;
   RetinaNetConfig retinanet;
   MaskRcnnConfig mask_rcnn;

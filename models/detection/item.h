@@ -23,7 +23,7 @@ struct DetectionPiece {
 
 // Immutable once Prepare returned it.
 struct DetectionItem final : Item {
-  bool detects = true;  // Else stage maps alone are wanted.
+  bool detects = true;  // False: stage maps alone are wanted.
   ImageSize given;      // The picture as seen; of pixel values, their own size.
   std::vector<DetectionPiece> pieces;
   // 8 bits a value. Of one piece: resized. Of several: as given, tiles are resized in their turn,

@@ -24,7 +24,7 @@ struct Tile {
 // alone. INVALID_ARGUMENT names the field, the value and the limit.
 absl::StatusOr<std::vector<Tile>> PlanTiles(ImageSize picture, const TileGrid& grid);
 
-// Its pixels.
+// Pixels of the tile.
 Raster PartOf(const Raster& picture, const Tile& tile);
 
 // A detection of one tile, its box in pixels of the picture.

@@ -62,7 +62,7 @@ class DevicePart {
  public:
   virtual ~DevicePart() = default;
 
-  // Its needs, exactly: counted by Stage and Carve over no memory.
+  // Exact needs of the part: counted by Stage and Carve over no memory.
   virtual DeviceRunBytes bytes() const = 0;
   // Writes what kernels read, bytes().lists in all, and keeps where the device finds it.
   virtual void Stage(StagedLists& lists) = 0;
@@ -130,7 +130,7 @@ class DeviceRun {
   const DeviceTimer timer_;
   std::vector<bool> dropped_;
   std::vector<std::vector<int>> waiting_;  // Not planned; the last are next.
-  std::optional<Planned> next_;            // Its lists are sent.
+  std::optional<Planned> next_;            // Lists of the next part are sent already.
   std::optional<Planned> current_;
   int layer_ = 0;  // Next layer of current_ to run.
   bool holds_workspace_ = false;

@@ -61,7 +61,7 @@ class RaggedBatch {
   void LayOut();
 
   std::vector<const EncoderSequence*> sequences_;
-  std::vector<int> members_;   // Their index as given.
+  std::vector<int> members_;   // Index of each sequence as given.
   std::vector<bool> dropped_;  // By index as given.
   bool drops_pending_ = false;
   std::vector<int32_t> offsets_;

@@ -18,7 +18,7 @@ namespace longview::models {
 class LargeMapRows {
  public:
   virtual ~LargeMapRows() = default;
-  // Their scores, into those of the operation.
+  // Writes scores of these rows into the operation's.
   virtual void Score(int64_t begin, int64_t end) const = 0;
   // T [end - begin, 3d]; without `queries` these are not read.
   virtual void Project(int64_t begin, int64_t end, bool queries, std::byte* to) const = 0;

@@ -16,7 +16,7 @@ namespace longview::models {
 struct FoldGroup {
   int32_t row0;  // Rows of the sequence.
   int32_t tokens;
-  int32_t first;  // Its global rows, in the lists of Folds.
+  int32_t first;  // First of its global rows in the lists of Folds.
   int32_t count;
 };
 
@@ -26,7 +26,7 @@ struct DeviceFold {
   const int32_t* ends = nullptr;
   const kernels::cuda::PoolPiece* pieces = nullptr;  // [piece_count]
   const int32_t* piece0 = nullptr;                   // [sequences + 1]
-  int32_t first = 0;                                 // Their first group.
+  int32_t first = 0;                                 // First group of these sequences.
   int32_t sequences = 0;
   int32_t piece_count = 0;
   int32_t longest = 0;  // Rows of the longest sequence.

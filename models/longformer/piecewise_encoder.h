@@ -77,7 +77,7 @@ class PiecewiseEncoder {
     const EncoderSequence& document;
     int64_t tokens, width;
     std::vector<int32_t> globals;  // Positions.
-    bool folds;                    // Their projections, if there are any.
+    bool folds;                    // Whether projections of globals are folded.
   };
 
   static Held TakeHeld(const Shape& shape, Backend& backend);

@@ -16,7 +16,7 @@ struct TransformerPlan {
   std::map<int, kernels::Plan> layers;
   // The last layer: wanted rows alone, side by side.
   kernels::Plan wanted;
-  std::vector<int32_t> wanted_rows;     // Their rows of the batch, ascending.
+  std::vector<int32_t> wanted_rows;     // Rows of the batch that are wanted, ascending.
   std::vector<int64_t> wanted_offsets;  // The first of each sequence; one entry more.
 };
 

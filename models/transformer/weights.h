@@ -26,7 +26,7 @@ struct TransformerLayer {
 struct TransformerWeights {
   Table words;      // [V, H]
   Table positions;  // [positions, H], where there are any.
-  Table types;      // [types, H], the same.
+  Table types;      // [types, H], where there are any.
   NormWeight embedding_norm;
   std::vector<TransformerLayer> layers;
   std::vector<Table> angles;  // [max_tokens, head_dim], by the index of config.rotary.

@@ -10,8 +10,8 @@ namespace longview::models {
 
 // A map that is wanted as planes, [d, tokens].
 struct WantedMap {
-  int image = 0;       // Its number among the maps.
-  int64_t token0 = 0;  // Its tokens among those of all images.
+  int image = 0;       // Index of the image among the maps.
+  int64_t token0 = 0;  // First token of the image among those of all.
   int64_t tokens = 0;
   int64_t out0 = 0;  // Floats of the results.
 };

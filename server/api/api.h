@@ -1,4 +1,4 @@
-// Every call of both APIs, independent of the transport. gRPC and HTTP are thin shells
+// The calls of both APIs, independent of the transport. gRPC and HTTP are thin shells
 // around this: they parse into the protobuf request, call here, and send the response.
 //
 // Each call is defined in the file of its kind (embed.cc, infer.cc, generate.cc ...), not here.
@@ -64,7 +64,7 @@ class Api {
                    Reply<longview::v1::ClassifyResponse> reply);
   Pending ClassifyTokens(const CallInfo& info, const longview::v1::ClassifyTokensRequest& request,
                          Reply<longview::v1::ClassifyTokensResponse> reply);
-  // The same for many texts, each an item of its own.
+  // Calls on a list of texts, each an item of its own.
   template <typename Response>
   using ListReply = Reply<ListAnswer<Response>>;
   Pending ClassifyList(const CallInfo& info, ListRequest<longview::v1::ClassifyRequest> list,
@@ -101,8 +101,8 @@ class Api {
   Pending Estimate(const CallInfo& info, const longview::v1::EstimateRequest& request,
                    Reply<longview::v1::EstimateResponse> reply);
 
-  // Streams. `on_ready` as in PieceFlow; it may run inside the call. Whoever drops the stream
-  // before its end cancels it first.
+  // Streaming calls. `on_ready` is PieceFlow's and may run inside the call. A stream that is
+  // dropped before its end must be cancelled first.
   std::unique_ptr<GenerateStream> Generate(const CallInfo& info,
                                            const longview::v1::GenerateRequest& request,
                                            absl::AnyInvocable<void()> on_ready);

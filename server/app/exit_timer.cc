@@ -37,6 +37,7 @@ void ExitTimer::Run() {
     if (left <= absl::ZeroDuration()) {
       static constexpr char kText[] =
           "longview-server: a model did not come back in time, leaving without it\n";
+      // No allocation and no destructors: other threads may hang with any lock held.
       (void)!write(STDERR_FILENO, kText, sizeof(kText) - 1);
       _exit(status_);
     }

@@ -32,7 +32,7 @@ enum ExitStatus { kDrained = 0, kFailed = 1, kMisconfigured = 2 };
 
 // How long the last line waits for a stderr that nobody reads.
 constexpr absl::Duration kLastLinePatience = absl::Seconds(1);
-// Beyond the time that the flags give to work in flight: to say goodbye and to free what there is.
+// Added to the time that the flags give to work in flight: to close connections and free memory.
 constexpr absl::Duration kPatience = absl::Seconds(3);
 
 int Fail(ExitStatus status, std::string_view message) {
@@ -41,7 +41,7 @@ int Fail(ExitStatus status, std::string_view message) {
   return status;
 }
 
-// The same once there is a log, whose lines come first.
+// Fails after the lines of the log, which come first.
 int Fail(Log& log, ExitStatus status, std::string_view message) {
   log.Flush();
   return Fail(status, message);
@@ -59,7 +59,7 @@ models::LoadOptions LoadOptionsOf(const Config& config) {
           .task = TaskOf(config)};
 }
 
-// The same for a directory that is explained.
+// The load options for a directory that is only explained.
 models::LoadOptions InspectionOptionsOf(const Config& config) {
   models::LoadOptions options = LoadOptionsOf(config);
   options.device = config.device;
@@ -156,7 +156,7 @@ class Session {
   }
 
  private:
-  // Where a browser finds the console; empty without HTTP.
+  // The URL of the console page; empty without HTTP.
   std::string ConsoleUrl(int port) const {
     if (port < 0) return "";
     const bool any = config_.host == "0.0.0.0" || config_.host == "::";
@@ -202,7 +202,7 @@ class Session {
     const absl::Time deadline = SteadyNow() + absl::Seconds(config_.shutdown_seconds);
     exit_.EndAt(deadline + kPatience, kDrained);
     server.Stop(deadline);
-    // Nobody waits for what may still be read or computed.
+    // Destructors may wait for a layer or a load that nobody needs any more; the timer ends that.
     exit_.EndAt(SteadyNow() + kPatience, kDrained);
     log_.Info("drained");
     log_.Flush();

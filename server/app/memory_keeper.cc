@@ -28,7 +28,7 @@ MemoryKeeper::~MemoryKeeper() {
 
 void MemoryKeeper::Run() {
   bool was_idle = false;
-  bool given_back = false;  // Since work last ran.
+  bool given_back = false;  // Memory was given back since work last ran.
   absl::Time last = SteadyNow();
   absl::MutexLock lock(&mutex_);
   while (!stop_.AwaitFor(&mutex_, absl::Condition(&stopped_), look_)) {

@@ -24,10 +24,12 @@ void LetIdleThreadsSleep(char** argv) {
   // Not by the link in /proc itself: the process would be called "exe".
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  // GNU OpenMP reads the variable before main: only a new start of the program makes it count.
   if (error || setenv("GOMP_SPINCOUNT", kSpinCount, 1) != 0) return;
   execv(program.c_str(), argv);
 }
 
+// glibc's default is eight arenas a core, each of which keeps what its threads freed.
 void LimitMallocArenas() {
   if (std::getenv("MALLOC_ARENA_MAX") != nullptr) return;
   const int cores = static_cast<int>(std::thread::hardware_concurrency());

@@ -37,6 +37,8 @@ Event::Kind KindOf(int number) {
 }  // namespace
 
 EventQueue::EventQueue() : hang_up_ignored_(IsIgnored(SIGHUP)) {
+  // Blocked before any other thread starts: threads inherit the mask, so that only sigwait below
+  // ever gets these signals.
   const sigset_t set = TakenSignals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);

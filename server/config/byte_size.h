@@ -12,7 +12,7 @@ namespace longview::server {
 // Accepts an integer or an integer with one of the suffixes KiB, MiB, GiB, TiB.
 absl::StatusOr<uint64_t> ParseBytes(std::string_view text);
 
-// As ParseBytes, or a percentage of `whole` from 1% to 100%.
+// Accepts what ParseBytes does, or a percentage of `whole` from 1% to 100%.
 absl::StatusOr<uint64_t> ParseBytesOf(std::string_view text, uint64_t whole);
 
 }  // namespace longview::server

@@ -35,7 +35,7 @@ absl::Status Bad(std::string_view flag, std::string_view value, std::string_view
                                                  std::string(expected)));
 }
 
-// Where the bundled models are, seen from the program: the build tree, then an installation.
+// The folder of the bundled models, in the build tree, else in an installation; empty: none.
 std::string BundledModels() {
   namespace fs = std::filesystem;
   const fs::path program = ProgramFolder();

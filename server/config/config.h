@@ -22,7 +22,7 @@ struct Config {
   Mode mode = Mode::kServe;
   std::string check_directory;
   std::string config_file;          // --config; empty = none.
-  std::vector<std::string> models;  // As given: path, directory of models, or name=path.
+  std::vector<std::string> models;  // Each a path, a directory of models, or name=path.
   bool strict = false;              // No model of a folder may fail to load.
   std::string
       task;  // The task of every model, for the caller to check; empty = as their files say.
@@ -32,8 +32,8 @@ struct Config {
   int grpc_port = 0;                      // 0 = a free one, -1 = off.
   int http_port = 0;
   int admin_port = -1;
-  std::string device;                // As asked for: auto, cpu, cuda, cuda:0,cuda:1.
-  std::vector<std::string> devices;  // Those there are, best first; the caller fills them in.
+  std::string device;                // The flag's value: auto, cpu, cuda, cuda:0,cuda:1.
+  std::vector<std::string> devices;  // Devices present, best first; the caller fills them in.
   std::string dtype;
   int threads = 0;
   uint64_t max_message_bytes = 0;
@@ -49,21 +49,21 @@ struct Config {
   LogLevel log_level = LogLevel::kInfo;
   std::string otlp_endpoint;  // The collector's address; empty = no spans are sent.
   double trace_sample_ratio = 0;
-  std::string tls_cert;  // Both or neither of these two; paths.
-  std::string tls_key;
-  std::string tls_client_ca;  // Empty = clients need no certificate.
+  std::string tls_cert;       // Path; set if and only if `tls_key` is.
+  std::string tls_key;        // Path.
+  std::string tls_client_ca;  // Path; empty = clients need no certificate.
   std::string api_keys_file;  // Empty = calls need no key.
   bool share_prefixes = false;
   std::string trusted_proxies;  // Checked; as TrustedProxies::Parse reads it.
-  bool proxy_protocol = false;  // Their connections begin with its header.
+  bool proxy_protocol = false;  // Connections of trusted proxies begin with its header.
   bool allow_model_control = false;
   int drain_seconds = 0;
   int shutdown_seconds = 0;
   int max_connection_age_seconds = 0;
   int max_connections = 0;  // Per port; 0 = derived from the descriptor limit.
   int max_connections_per_address = 0;
-  int default_timeout_seconds = 0;  // 0 = none, of both.
-  int max_timeout_seconds = 0;
+  int default_timeout_seconds = 0;  // 0 = none.
+  int max_timeout_seconds = 0;      // 0 = none.
 
   std::vector<std::string> warnings;  // To be logged once the log exists.
 };

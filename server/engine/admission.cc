@@ -24,7 +24,8 @@ using models::Request;
 
 namespace {
 
-// Token ids are checked and copied, in less time than it takes to change threads.
+// Whether a request is prepared on the caller's thread: token ids are only checked and copied, in
+// less time than it takes to change threads.
 bool IsCheap(const Request& request) {
   return request.tokens && !request.text && !request.text_pair && !request.question &&
          request.choices.empty() && request.choice_tokens.empty() && request.global_tokens.empty();
@@ -67,7 +68,7 @@ CallId Engine::Accept(CallPtr call, Request request) {
     EndLater(TakeEnding(*call), std::move(status));
     return CallId{0};
   };
-  // Before anybody else knows the call, and without changing threads.
+  // A cheap request is prepared before any other thread knows the call.
   const bool cheap = IsCheap(call->request);
   const absl::Status prepared = cheap ? Prepare(*call) : absl::OkStatus();
   const size_t scratch = cheap ? 0 : PrepareScratch(call->request);
@@ -105,7 +106,7 @@ CallId Engine::Accept(CallPtr call, Request request) {
   EngineCall& accepted = *calls_.emplace(id, std::move(call)).first->second;
   if (!cheap) return id;
   lock.Release();
-  // Until it is admitted nobody else frees it.
+  // The reference stays valid without the lock: until the call is admitted nobody else frees it.
   AdmitPrepared(accepted, prepared, Where::kCaller);
   return id;
 }
@@ -128,7 +129,7 @@ void Engine::PreparePooled(CallId id, PreprocessPool::Turn turn) {
     return absl::OkStatus();
   });
   if (admitted.ok()) return;
-  // It threw on its way, in whatever stage.
+  // An exception may have left the call in any stage; whoever does not own it leaves it alone.
   EndEarly(id, admitted);
   absl::MutexLock lock(&mutex_);
   call = Find(id);
@@ -220,7 +221,7 @@ void Engine::AdmitPrepared(EngineCall& call, absl::Status status, Where where) {
       admission = queue.Admit(PreparedTicket(call));
       if (admission.verdict == Verdict::kAdmitted) {
         EnterQueue(call);
-        // Those another thread has already answered are freed here all the same.
+        // Displaced calls are freed here even if another thread has answered them already.
         for (const TicketId other : admission.displaced) displaced.push_back(Free(other));
       } else {
         status = RefusalError(admission);

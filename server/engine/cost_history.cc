@@ -7,7 +7,7 @@ namespace {
 
 // The weight that remains of an older request after each new one.
 constexpr double kMemory = 0.98;
-// How much of the usual cost is expected.
+// Part of the usual cost that is expected of a new request, so that few are refused wrongly.
 constexpr double kCaution = 0.5;
 
 }  // namespace

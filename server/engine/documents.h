@@ -80,7 +80,7 @@ class Documents {
   // Cancels what is being read into it. Returns the document as it was.
   absl::StatusOr<OpenDocument> Close(std::string_view handle, std::string_view client);
 
-  // Closes those whose lease is over or whose model is gone; happens by itself every second.
+  // Closes the documents whose lease is over or whose model is gone; a thread does it every second.
   void CloseExpired();
 
   // Documents open; for tests of what is left behind.

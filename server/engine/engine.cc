@@ -12,7 +12,7 @@
 namespace longview::server {
 namespace {
 
-// Answers this large are not worth the device's thread.
+// Largest answers that the device's thread delivers itself; larger ones would hold up the device.
 constexpr size_t kInlineAnswerBytes = 64 << 10;
 
 size_t AnswerBytes(const absl::StatusOr<Completed>& answer) {
@@ -30,7 +30,7 @@ absl::Status DepartedError(const Departure& departure, const EngineCall& call) {
   return departure.memory ? MemoryHeldError() : LateError(call, departure.was_running);
 }
 
-// As the model predicted, whatever the pace.
+// Seconds that the model itself predicted for the batch, not corrected by the pace.
 double PredictedSeconds(const BatchResult& result) {
   double seconds = 0;
   for (const EngineCall* call : result.calls) seconds += call->item->cost().seconds;
@@ -62,6 +62,7 @@ Engine::Engine(const EngineOptions& options, const Lifecycle& lifecycle, Metrics
 }
 
 Engine::~Engine() {
+  // A scrape that comes now must not find an engine that is being destroyed.
   metrics_.SetSchedulerGauges({});
   Shutdown();
 }
@@ -257,6 +258,7 @@ void Engine::EndEarly(CallId id, absl::Status why) {
                         ? pool_.Remove(id)
                         : call->stage == CallStage::kGathered || outcome == CancelOutcome::kRemoved;
   if (ours) freed = Free(id);
+  // Never inside the caller, who may hold locks that `done` takes, nor under this mutex.
   EndLater(std::move(ending), std::move(why));
   if (group == nullptr) return;
   for (const CallPtr& other : Break(*group)) {
@@ -286,7 +288,8 @@ void Engine::Depart(Devices& devices, std::span<const Departure> departures) {
       } else if (call->stage == CallStage::kPreparing) {
         if (pool_.Remove(departure.id)) freed = Free(departure.id);
       } else if (call->stage == CallStage::kQueued && !departure.was_running) {
-        // It may have been admitted since it left as an expected one.
+        // A call that departed as an expected one may have been admitted since, so the queue
+        // decides.
         if (devices.queue.Cancel(departure.id) != CancelOutcome::kRunning) {
           freed = Free(departure.id);
         }

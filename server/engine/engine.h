@@ -1,11 +1,12 @@
-// Runs requests: prepares them on a pool, admits, queues, batches, computes, answers.
+// The inference engine: prepares requests on a thread pool, admits, queues and batches them, runs
+// the batches and generation steps on devices, and delivers the answers.
 //
-// Devices of a kind ("cuda:0", "cuda:1") take from one queue, as its lanes; the CPU has its own.
-// Each has a thread of its own (executor.h).
+// Devices of a kind ("cuda:0", "cuda:1") are lanes of one queue; the CPU has its own. Each device
+// has a thread (executor.h).
 //
-// A call is in one stage at a time and is freed by that stage's owner (engine_call.h). It is
-// answered by whoever takes its `done` first: the executor, or cancellation, a deadline, a
-// refusal. Both happen under one mutex, so each exactly once.
+// A call is in one stage at a time and is freed by that stage's owner (engine_call.h). Whoever
+// takes its `done` first answers it: the executor, a cancellation, a deadline or a refusal. Both
+// happen under one mutex, so each exactly once.
 #pragma once
 
 #include <atomic>
@@ -83,17 +84,19 @@ struct Estimated {
 struct EngineOptions {
   std::vector<std::string> devices = {"cpu"};  // ModelInfo::device names; one executor each.
   SchedulerOptions scheduler;  // Applies to each kind of device; its lanes are counted here.
-  // A device is lost, and why. Runs on its thread.
+  // Called on a device's thread when the device is lost, and why.
   std::function<void(const std::string& device, const std::string& why)> on_lost;
   int prepare_threads = 3;
   PreprocessLimits prepare = {};
-  absl::Duration stall_patience = absl::Seconds(10);  // With work that waits for an idle device.
-  // A turn is stuck once none of its layers came back for its predicted time, times a factor, plus
-  // a floor.
+  // How long work may wait for an idle device before the engine counts as stuck.
+  absl::Duration stall_patience = absl::Seconds(10);
+  // A turn is stuck once no layer of it came back for watch_factor times its predicted seconds plus
+  // watch_floor.
   double watch_factor = 10;
-  absl::Duration watch_floor = absl::Seconds(60);
-  // The time-out of calls without a deadline, and the longest of any call; both since its arrival.
+  absl::Duration watch_floor = absl::Seconds(60);  // See watch_factor.
+  // Time-out of calls without a deadline, since their arrival.
   absl::Duration default_timeout = absl::InfiniteDuration();
+  // Longest time-out of any call, since its arrival.
   absl::Duration max_timeout = absl::InfiniteDuration();
 };
 
@@ -116,13 +119,13 @@ class Engine {
   std::vector<CallId> SubmitTogether(ModelHandle model, std::vector<models::Request> requests,
                                      const CallInfo& info, std::vector<Reply<Completed>> done);
 
-  // The same for a request that generates: pieces first, then the reply, whose answer holds
-  // every sequence whole. Cancel takes effect at the next step.
+  // Submits a request that generates: pieces come first, then the reply, whose answer holds every
+  // sequence whole. Cancel takes effect at the next step.
   CallId Generate(ModelHandle model, models::Request request, const CallInfo& info,
                   GenerationEvents events, Reply<Completed> done);
 
-  // An empty document of the model, made on a device's thread, where it also ends whoever lets go
-  // of it last. What it holds counts against that device's memory for generation state until then;
+  // Makes an empty document of the model on a device's thread, which also frees it once its last
+  // owner lets go. Until then it counts against that device's memory for generation state, and
   // requests that read into it or continue it run there.
   void NewDocument(ModelHandle model, Reply<std::shared_ptr<models::Document>> done);
 
@@ -153,9 +156,9 @@ class Engine {
   // Readiness: false once some models have lost the last device that they are on.
   bool Able() const;
 
-  // As in the options.
+  // The devices in the order of the options.
   const std::vector<std::string>& devices() const { return options_.devices; }
-  // Those that take from the queue of this one, itself included, without what is lost.
+  // The lanes of the device's queue that are not lost, its own included.
   std::vector<std::string> DevicesLike(std::string_view device) const;
 
   // Runs `task` of a model on the thread of the device while nothing else runs there, and waits.
@@ -184,7 +187,7 @@ class Engine {
   using CallPtr = std::unique_ptr<EngineCall>;
 
   Devices& DevicesOf(const ServedModel& model) const;
-  // Those with a device of that name; the first of all if there is none.
+  // The group of devices with one of that name; the first group if there is none.
   Devices& DevicesWith(std::string_view name) const;
   Lane& LaneNamed(std::string_view name) const;
   // The lane of a document that this engine made; -1 = none.
@@ -208,23 +211,23 @@ class Engine {
   // Puts the options' bounds on a call's time.
   void LimitTime(EngineCall& call) const;
   ModelUse& UseOf(const ModelHandle& model) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Tells the call how long its model's steps take over those predicted, of late.
+  // Gives the call its model's pace: recent measured over predicted time of steps.
   void SetPace(EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // The steps of a call.
-  // `where` says whether replies may run inside.
+  // The steps of a call. `Where` is the thread they run on: on the caller's, replies may not run
+  // inside them.
   enum class Where { kCaller, kPool };
   void PreparePooled(CallId id, PreprocessPool::Turn turn);
   absl::Status Prepare(EngineCall& call);
   void AdmitPrepared(EngineCall& call, absl::Status prepared, Where where);
   Ticket PreparedTicket(const EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // It was admitted.
+  // Moves an admitted call to the stage kQueued.
   void EnterQueue(EngineCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndDisplaced(std::vector<CallPtr> displaced, const Admission& by, Where where);
   void EndAt(Where where, EngineCall& call, absl::Status why);
-  // AdmitPrepared for one of a group.
+  // AdmitPrepared for a call of a group: the last one to be prepared admits all.
   void GatherPrepared(EngineCall& call, absl::Status prepared, Where where);
-  // Takes out those that wait for a call that has ended.
+  // Ends a group one of whose calls has ended, and takes out the calls that wait for it.
   std::vector<CallPtr> Break(CallGroup& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<EngineCall*> Start(const Batch& batch);
   // `more`: the device has something else to do.
@@ -248,7 +251,7 @@ class Engine {
   // has no room or stops.
   using PoolJob = absl::AnyInvocable<void(absl::StatusOr<models::Request>)>;
   void OnPool(models::Request request, const std::string& client, absl::Time deadline, PoolJob job);
-  // `asker`: whose turn it would be.
+  // The estimate for a cost at the present queue; `asker` is the client whose turn it would be.
   Estimated Judged(const ModelHandle& model, bool generates, int lane, const CallInfo& asker,
                    const models::Cost& cost, const models::ItemUsage& usage);
   SchedulerGauges GaugesOf(const ModelLabels& labels) const;
@@ -262,7 +265,7 @@ class Engine {
   mutable absl::Mutex mutex_;
   SteadyCondVar idle_;
   absl::flat_hash_map<CallId, CallPtr> calls_ ABSL_GUARDED_BY(mutex_);
-  // By id; none long unloaded.
+  // Use of each model, by its id; entries of unloaded models go when another is first used.
   std::map<uint32_t, std::unique_ptr<ModelUse>> models_ ABSL_GUARDED_BY(mutex_);
   CallId last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

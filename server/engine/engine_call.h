@@ -25,7 +25,7 @@ enum class CallStage {
 struct CallGroup {
   size_t size = 0;
   std::vector<CallId> gathered;
-  bool failed = false;  // One has ended: the others are not admitted any more.
+  bool failed = false;  // A call of it has ended, so the others are not admitted any more.
 };
 
 // Fields are guarded by the engine's mutex unless their stage's owner alone uses them.
@@ -35,36 +35,36 @@ struct EngineCall {
   CallInfo info;
   absl::Time submitted;
   bool deadline_imposed = false;  // The server's bound; the caller's would be later, or is none.
-  bool generates = false;         // In steps; else in a batch.
+  bool generates = false;         // Runs in generation steps; else in one batch.
   bool tells_pieces = false;      // Somebody wants its output as it comes.
-  int lane = -1;     // Where its document is, that it reads into or continues; -1 = none.
+  int lane = -1;     // Lane of the document that it reads into or continues; -1 = none.
   size_t bytes = 0;  // The request's size as it came.
 
   CallStage stage = CallStage::kPreparing;
   std::shared_ptr<CallGroup> group;          // Null: it is admitted alone, or was admitted.
   Reply<Completed> done;                     // Null once answered.
   std::unique_ptr<GenerationEvents> events;  // Set for generating calls; null once answered.
-  int64_t read_tokens = 0;                   // Prompt tokens read and tokens
-  int64_t sampled_tokens = 0;                // sampled so far.
-  size_t told_bytes = 0;                     // By GenerationEvents::on_grown.
+  int64_t read_tokens = 0;                   // Prompt tokens read so far.
+  int64_t sampled_tokens = 0;                // Tokens sampled so far.
+  size_t told_bytes = 0;                     // Last bytes that GenerationEvents::on_grown told.
 
   // Used by the stage's owner alone.
   models::Request request;                                            // Until prepared.
   absl::AnyInvocable<absl::Status(const models::Cost&)> on_prepared;  // May be null.
-  std::atomic<bool> unwanted = false;  // It is answered: its preparation stops.
+  std::atomic<bool> unwanted = false;  // Set once it is answered, so that its preparation stops.
   std::unique_ptr<models::Item> item;
   double prepare_seconds = 0;
   int64_t new_tokens = 0;  // Input tokens, without those its document holds.
 
   // Used by the device's thread alone, while it generates.
   std::unique_ptr<models::Generation> generation;
-  std::shared_ptr<models::Document> document;  // That it reads into; null = it answers with text.
+  std::shared_ptr<models::Document> document;  // Read into by the call; null: it answers with text.
   absl::Time started;
   absl::Time last_tokens = absl::InfinitePast();
-  // Recent measured over predicted time of its model's steps: of tokens sampled and read.
-  double pace = 1, read_pace = 1;
+  double pace = 1;             // Recent measured over predicted seconds of sampling tokens.
+  double read_pace = 1;        // Recent measured over predicted seconds of reading tokens.
   double compute_seconds = 0;  // Sum over the steps it had part in.
-  size_t most_items = 0;       // In one of these.
+  size_t most_items = 0;       // Most calls in one of these steps.
   bool streams = false;        // Pieces have left.
 
   absl::Time arrival() const {

@@ -51,7 +51,7 @@ struct Engine::Devices {
   static SchedulerOptions OptionsFor(SchedulerOptions options,
                                      const std::vector<std::string>& names) {
     options.lanes = static_cast<int>(names.size());
-    // On other devices the batches of a model share a workspace.
+    // On other devices the batches of a model share a workspace, so two must not overlap.
     options.nests_within_model = names.front() == "cpu";
     return options;
   }
@@ -77,7 +77,7 @@ struct Engine::ModelUse {
   models::Cost Paced(models::Cost cost, bool generates, absl::Time now) const;
 };
 
-// Where a document is; it ends whoever lets go of it last.
+// Deleter of a document: frees it on its device's thread.
 struct Engine::DocumentEnd {
   Devices* devices;
   Lane* lane;
@@ -93,7 +93,7 @@ struct Engine::DocumentEnd {
   }
 };
 
-// Its deadline has passed, or is out of reach while it waits.
+// The error of a call whose deadline has passed, or came out of reach while it waited.
 inline absl::Status LateError(const EngineCall& call, bool was_running) {
   if (!call.deadline_imposed) return DeadlineError(was_running);
   return TimeoutError(call.info.deadline - call.arrival(), was_running);

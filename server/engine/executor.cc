@@ -20,7 +20,7 @@ double SecondsSince(absl::Time start) { return absl::ToDoubleSeconds(SteadyNow()
 // between finds the caches full of something else.
 constexpr absl::Duration kLeastSlice = absl::Milliseconds(5);
 
-// A moment of a model's warm-up, about.
+// Guess of what one task takes, for the scheduler; a moment of a model's warm-up takes about that.
 constexpr double kExclusiveSeconds = 0.25;
 
 }  // namespace
@@ -60,6 +60,7 @@ void Executor::Loop() {
   steps_.EndAll(ShuttingDownError());
   RunPosted();
   absl::MutexLock lock(&mutex_);
+  // Posted tasks may post more; `ended_` is set under the lock that saw none, so that none is lost.
   while (!posted_.empty()) WithoutLock(&mutex_, [this] { RunPosted(); });
   ended_ = true;
   for (Exclusive* exclusive : exclusives_) exclusive->result = ShuttingDownError();
@@ -159,7 +160,7 @@ void Executor::RunNextExclusive() {
     exclusive->result = std::move(status);
     more = !exclusives_.empty();
   }
-  // The others' turn comes first, if there is one.
+  // Without it NextBatch could block although a task waits.
   if (more) queue_.Wake(device_.lane());
 }
 

@@ -63,9 +63,8 @@ class Executor {
   void Stop();
 
   // Runs `task` of a model on the device's thread, between two turns, and waits for it. Where it
-  // pauses, others have as much of the time as it has. A turn of those that wait for the device
-  // goes between two such tasks. UNAVAILABLE if the executor stops first. Not to be called on the
-  // device's thread.
+  // pauses, others have as much of the time as it has; tasks that wait follow one another.
+  // UNAVAILABLE if the executor stops first. Not to be called on the device's thread.
   absl::Status RunExclusive(std::string_view model, absl::AnyInvocable<absl::Status()> task);
 
   // Runs a short task on the device's thread, soon, and does not wait for it; on the caller's if

@@ -83,6 +83,7 @@ void Engine::RecordStep(const StepResult& result) {
 }
 
 size_t Engine::GrownBytes(EngineCall& call) {
+  // Growth is told in steps, since each costs a trip through the reply thread.
   constexpr size_t kWorthTelling = 64 << 10;
   if (call.events == nullptr || call.events->on_grown == nullptr || call.item == nullptr) return 0;
   const auto bytes =
@@ -120,7 +121,7 @@ void Engine::Step(StepResult result) {
     if (!share.over) continue;
     if (call.done != nullptr) {
       const ModelLabels labels = LabelsOf(*call.model);
-      // Dropped for its deadline by a thread that has not come to answer it.
+      // No answer: a thread dropped the call for its deadline and has not come to answer it yet.
       const bool late = !share.answer;
       if (late) share.answer = LateError(call, /*was_running=*/true);
       absl::StatusOr<Completed> completed = Completed();
@@ -145,7 +146,8 @@ void Engine::Step(StepResult result) {
     freed.push_back(Free(call.id));
   }
   if (news.empty() && endings.empty()) return;
-  // Under the lock, so that nothing of a call comes after its answer: a cancellation, say.
+  // Added under the lock, so that no piece of a call comes after its answer: a cancellation adds
+  // that answer under the same lock.
   replies_.Add([this, news = std::move(news), endings = std::move(endings)]() mutable {
     for (Pieces& some : news) {
       const absl::Status told = Guarded([&] {

@@ -28,7 +28,7 @@ std::vector<CallId> Engine::SubmitTogether(ModelHandle model, std::vector<models
       ids.push_back(id);
       continue;
     }
-    // It is answered; nobody waits for the others.
+    // The refused call is answered already; the others cannot be admitted without it.
     for (const CallId accepted : ids) EndEarly(accepted, CancelledError());
     for (size_t left = i + 1; left < done.size(); ++left) {
       EndLater({std::move(done[left]), nullptr}, CancelledError());

@@ -53,7 +53,7 @@ class PredictionPace {
     double LogPace(absl::Time now) const;
   };
 
-  // Where a size lies among the classes; class i goes from i - 0.5 to i + 0.5.
+  // Position of a size on the scale of classes; class i covers i - 0.5 to i + 0.5.
   double PlaceOf(double predicted_seconds) const;
 
   const bool by_size_;

@@ -11,12 +11,14 @@
 namespace longview::server {
 namespace {
 
+// A job without a near deadline is as urgent as one that is due so long after it came, so that
+// deadlines of others cannot hold it back for ever.
 constexpr absl::Duration kPatience = absl::Seconds(1);
 
-// Weight of a job between clients, beside its bytes.
+// Charged to a client for each job beside its bytes, so that many empty jobs are not free.
 constexpr double kJobBytes = 4096;
 
-// Slower than any machine that serves at all.
+// The time after which a running job counts as stalled, at a rate slower than any real machine's.
 absl::Duration Allowance(const PreprocessPool::Job& job) {
   constexpr double kBytesPerSecond = 256 << 10, kScratchPerSecond = 16 << 20;
   return absl::Seconds(static_cast<double>(job.bytes) / kBytesPerSecond +
@@ -56,6 +58,7 @@ bool PreprocessPool::Add(Job job) {
     places_.emplace(job.id, Place{client, urgency, everybody});
     LineOf(client->second, everybody).emplace(Urgency(urgency, job.id), std::move(job));
   }
+  // One notified thread might be the one that takes short jobs only: the wake-up would be lost.
   everybody ? changed_.SignalAll() : changed_.Signal();
   return true;
 }
@@ -157,7 +160,7 @@ void PreprocessPool::Loop(bool short_only) {
     const Job& job = line.at(*choice.job);
     const uint64_t id = job.id;
     const absl::Time now = SteadyNow();
-    // May find no memory: the job still waits then.
+    // First, as it may throw bad_alloc: then the job still waits, and the loop begins again.
     running_.emplace(id, Running{now, Allowance(job)});
     Line::node_type node = line.extract(*choice.job);
     places_.erase(id);

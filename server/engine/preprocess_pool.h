@@ -24,10 +24,10 @@
 namespace longview::server {
 
 struct PreprocessLimits {
-  size_t bytes = size_t{256} << 20;         // Requests, waiting and running,
-  size_t client_bytes = size_t{192} << 20;  // and those of one client.
-  size_t scratch = size_t{512} << 20;       // That running long jobs work with.
-  size_t long_scratch = size_t{128} << 20;  // A job that works with more is a long one.
+  size_t bytes = size_t{256} << 20;         // Bytes of all requests, waiting and running.
+  size_t client_bytes = size_t{192} << 20;  // Bytes of one client's requests.
+  size_t scratch = size_t{512} << 20;       // Working memory of all running long jobs together.
+  size_t long_scratch = size_t{128} << 20;  // A job that needs more working memory is a long one.
 };
 
 class PreprocessPool {
@@ -40,7 +40,7 @@ class PreprocessPool {
     std::string client = "";
     absl::Time deadline = absl::InfiniteFuture();
     size_t bytes = 0;    // The request's size.
-    size_t scratch = 0;  // That it works with while it runs, at most.
+    size_t scratch = 0;  // Most working memory while it runs.
     absl::AnyInvocable<void(Turn)> run;
   };
 
@@ -69,9 +69,9 @@ class PreprocessPool {
   using Line = std::map<Urgency, Job>;
   struct Client {
     Line waiting_short, waiting_long;
-    int jobs = 0;       // Waiting and running,
-    size_t bytes = 0;   // and their bytes.
-    double served = 0;  // Bytes that were started, beyond where newcomers begin.
+    int jobs = 0;       // Number of jobs, waiting and running.
+    size_t bytes = 0;   // Bytes of these jobs.
+    double served = 0;  // Virtual time: bytes of its started jobs, plus where it began.
     int running_long = 0;
   };
   using Clients = std::map<std::string, Client>;
@@ -97,7 +97,7 @@ class PreprocessPool {
     bool is_long;
   };
   Choice Next(bool short_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // One of its jobs is over.
+  // Counts one job of the client less; the entry goes with the last one.
   void Forget(Clients::iterator client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const PreprocessLimits limits_;
@@ -109,7 +109,7 @@ class PreprocessPool {
   std::map<uint64_t, Running> running_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // Waiting and running.
   size_t scratch_ ABSL_GUARDED_BY(mutex_) = 0;  // Held by running long jobs.
-  double served_ ABSL_GUARDED_BY(mutex_) = 0;   // Where newcomers begin.
+  double served_ ABSL_GUARDED_BY(mutex_) = 0;   // Virtual time at which a new client begins.
   absl::Time last_change_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Mutex stop_mutex_;  // One Stop at a time.

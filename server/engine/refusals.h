@@ -12,10 +12,10 @@ namespace longview::server {
 // The error for a ticket that the scheduler refused. REQUIRES: not admitted.
 absl::Status RefusalError(const Admission& admission);
 
-// As the metrics count it.
+// The reason under which the metrics count a refusal.
 RejectReason ReasonOf(Verdict verdict);
 
-// It had been admitted; work of a client with less waiting took its place.
+// Error of an admitted request that was displaced by another client's.
 absl::Status DisplacedError(absl::Duration retry_after);
 
 // The deadline passed, or came out of reach while the request waited.
@@ -25,12 +25,12 @@ absl::Status DeadlineError(bool was_running);
 // was reached.
 absl::Status TimeoutError(absl::Duration timeout, bool was_running);
 
-// It waited for memory that documents hold.
+// The error of a waiting request whose memory open documents have come to hold.
 absl::Status MemoryHeldError();
 
 // The error of a call whose device, or whose document's device, is gone.
 absl::Status DeviceLostError(std::string_view device);
-// The same of all devices that could run it.
+// The error of a call that no device is left for.
 absl::Status DevicesLostError();
 
 // The model's answer to this input holds a NaN or an infinity in `where`.

@@ -21,9 +21,9 @@ namespace longview::server {
 struct StepShare {
   EngineCall* call = nullptr;
   int prefill = 0;    // Tokens of its prompt that were read.
-  int sequences = 0;  // That took one token each.
-  bool over = false;  // It is to be freed.
-  // Nothing while it goes on, or if nobody waits for it.
+  int sequences = 0;  // Sequences that took one token each.
+  bool over = false;  // The call has ended and is to be freed.
+  // The answer; unset while the call goes on, or if nobody waits for it.
   std::optional<absl::StatusOr<models::Answer>> answer;
   std::vector<models::Piece> pieces;
   double state_bytes = 0;  // Bytes of the document it read into.
@@ -34,9 +34,8 @@ struct StepResult {
   std::vector<StepShare> shares;
   absl::Time started;
   double seconds = 0;
-  // Predicted, of what was computed; 0 and 0 if calls were dropped on the way.
-  double prefill_seconds = 0;
-  double decode_seconds = 0;
+  double prefill_seconds = 0;  // Predicted seconds of prefill; 0 if calls were dropped on the way.
+  double decode_seconds = 0;   // Predicted seconds of decoding, likewise.
 };
 
 class StepRunner {
@@ -67,7 +66,7 @@ class StepRunner {
   StepShare StartCall(EngineCall& call);
   // Collects the output of a call whose step is done, or that has just started.
   void Collect(StepShare& share);
-  // Destroys the call's state of work; it is over.
+  // Destroys the call's generation and marks the share as over.
   void End(StepShare& share);
 
   DeviceQueue& queue_;

@@ -27,7 +27,7 @@ void TaskThread::Add(Task task) {
     tasks_.push_back(std::move(task));
     wake = std::exchange(idle_, false);
   }
-  // After the lock, which the thread needs first; and not at all if it is busy anyway.
+  // Signalled after the lock, which the thread needs first; not at all if it is busy anyway.
   if (wake) changed_.Signal();
 }
 

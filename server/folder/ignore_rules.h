@@ -1,4 +1,4 @@
-// Which files nobody wrote: what .gitignore names, and folders that tools fill.
+// Rules for files that are not sources: .gitignore patterns, and folders that tools fill.
 #pragma once
 
 #include <filesystem>

@@ -89,7 +89,7 @@ class Walk {
   const WalkLimits& limits_;
   WalkedFiles* found_;
   size_t seen_ = 0;
-  // Those of the folders on the way, outermost first.
+  // Ignore rules of the folders on the way, outermost first.
   std::vector<std::pair<fs::path, IgnoreRules>> rules_;
 };
 

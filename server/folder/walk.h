@@ -1,5 +1,5 @@
-// Which files of a folder people wrote, as `longview search` takes them (client/cli/search), within
-// bounds that hold whatever the folder holds.
+// Lists the files of a folder that `longview search` would read (client/cli/search), within bounds
+// that hold whatever the folder holds.
 //
 // Thread-safe: pure functions of the file system.
 #pragma once
@@ -12,9 +12,9 @@
 namespace longview::server {
 
 struct WalkLimits {
-  size_t files = 0;          // Listed at most.
-  uint64_t file_bytes = 0;   // Larger ones are left out.
-  size_t entries = 100'000;  // Looked at in all folders together.
+  size_t files = 0;          // Most files in the list.
+  uint64_t file_bytes = 0;   // Size of the largest file that is listed.
+  size_t entries = 100'000;  // Most entries looked at, in all folders together.
 };
 
 struct WalkedFiles {

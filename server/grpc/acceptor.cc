@@ -21,10 +21,11 @@
 namespace longview::server {
 namespace {
 
+// TCP_USER_TIMEOUT: a peer that acknowledges nothing for so long is gone, whatever keepalives say.
 constexpr int kUserTimeoutMs = 20'000;
 // The margin of descriptors makes this rare: other parts of the process took them.
 constexpr absl::Duration kNoDescriptorsPause = absl::Milliseconds(20);
-// Connections of proxies whose header has not come.
+// Most connections of proxies whose header has not come; they are in no ledger before that.
 constexpr size_t kMostUnnamed = 1024;
 
 // A peer in gRPC's words, and its address without port.
@@ -90,6 +91,7 @@ void Acceptor::StopListening() {
   if (!thread_.joinable()) return;
   listening_ = false;
   Wake();
+  // The thread closes the listening sockets itself, since only it may be inside accept4 on them.
   closed_.wait(false);
 }
 
@@ -126,6 +128,7 @@ void Acceptor::Run() {
       if (descriptor == wake_) {
         uint64_t woken = 0;
         (void)!read(wake_, &woken, sizeof(woken));
+        // Not at once, so that repeated wake-ups do not make this thread spin.
         next_tick = std::min(next_tick, SteadyNow() + Connections::kShortTick);
       } else if (std::find(sockets_.descriptors().begin(), sockets_.descriptors().end(),
                            descriptor) != sockets_.descriptors().end()) {
@@ -221,7 +224,7 @@ void Acceptor::HandOver(OwnedDescriptor& accepted, int listener, std::string pee
                         std::string address) {
   const int second = connections_.Admit(accepted.get(), std::move(peer), std::move(address));
   if (second < 0) return;
-  Watch(second, 0);  // Ends are always told.
+  Watch(second, 0);  // No events asked for: epoll reports the end (EPOLLHUP) all the same.
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
   connection.fd = accepted.Release();

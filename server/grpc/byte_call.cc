@@ -166,6 +166,7 @@ void ByteCall::OnDone() {
   Drop();
 }
 
+// Never from 0: an object that is about to be deleted must not come back to life.
 bool ByteCall::TryHold() {
   int holds = holds_.load(std::memory_order_relaxed);
   while (holds > 0) {
@@ -178,6 +179,8 @@ void ByteCall::Drop() {
   if (holds_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   if (!begun_) return Delete();
   OpenCalls& calls = tools_.calls;
+  // Deleted comes last: AwaitNone must not return, and let the collaborators go, before the object
+  // is gone.
   calls.Remove(this);
   Delete();
   calls.Deleted();

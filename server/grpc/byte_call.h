@@ -107,10 +107,11 @@ class ByteCall : public ByteReactor {
   // call. An error is the status to finish with; it has been recorded, and the bytes are gone.
   grpc::Status Decode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
                       ByteBudget::Reservation& held);
-  // The same in two parts. Errors of TryDecode as MessageDecoder's; on those the bytes stay,
-  // inflated if it came so far. Refused makes of one what Decode returns.
+  // The first part of Decode. Errors are MessageDecoder's; on those the bytes stay, inflated if
+  // it came so far.
   absl::Status TryDecode(grpc::ByteBuffer& bytes, google::protobuf::Message& message,
                          ByteBudget::Reservation& held);
+  // The status that Decode returns for an error of TryDecode.
   grpc::Status Refused(const absl::Status& decoded) const;
 
   // A reservation of this call's client for one more message of a stream.
@@ -129,7 +130,7 @@ class ByteCall : public ByteReactor {
   void WriteAndFinish(const grpc::ByteBuffer& bytes, const grpc::Status& status);
 
   const CallInfo& info() const { return info_; }
-  // Begin was never called and Finish was: OnCancel must not finish the call again.
+  // Whether the call was finished without Begin: OnCancel must not finish it again.
   bool refused() const { return refused_; }
   OpenCall& open() { return open_; }
   ByteBudget::Reservation& held() { return held_; }
@@ -150,7 +151,7 @@ class ByteCall : public ByteReactor {
   ByteBudget::Reservation held_;  // Holds the call and its only request.
   grpc::ByteBuffer in_;           // Belongs to the read that is under way.
   grpc::ByteBuffer out_;          // Belongs to the write that is under way.
-  std::atomic<int> holds_{1};     // The library's, and Hold's.
+  std::atomic<int> holds_{1};     // References of the library (one) and of Hold.
 };
 
 }  // namespace longview::server

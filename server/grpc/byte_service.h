@@ -34,7 +34,7 @@ class ByteService final : public grpc::Service {
         });
   }
 
-  // The same for a call of the Api.
+  // A unary method that is a call of the Api.
   template <typename Request, typename Response>
   void AddUnary(const char* method, Api& api,
                 Api::Pending (Api::*call)(const CallInfo&, const Request&, Reply<Response>)) {

@@ -1,4 +1,4 @@
-// The door of every call: who calls, and what comes along besides the message.
+// Authenticates an RPC and builds its CallInfo.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

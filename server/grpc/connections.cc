@@ -31,8 +31,10 @@ constexpr uint64_t kMessageBytesPerFrameByte = 64;
 // message as long as no thread has come round to the call.
 constexpr uint64_t kMostBeforeCall = uint64_t{4} << 20;
 
+// Closed connections that are remembered, for calls of theirs that gRPC brings up afterwards.
 constexpr size_t kMostGone = 64;
 constexpr size_t kDropBytes = size_t{1} << 20;
+// A call that is left within this time of its beginning counts against most_vain_calls.
 constexpr int64_t kSoonNanos = 2'000'000'000;
 // gRPC reads more than this at once; an ordinary request is less.
 constexpr uint64_t kLeastFlood = 16 * 1024;
@@ -127,7 +129,7 @@ int Connections::Admit(int descriptor, std::string peer, std::string address) {
   connection->source_name = proxy ? connection->peer : connection->unit;
   {
     absl::MutexLock lock(&mutex_);
-    // Steps that may find no memory come first: the tables have all of a connection or nothing.
+    // Steps that may throw bad_alloc come first: the tables have all of a connection or nothing.
     by_descriptor_.reserve(by_descriptor_.size() + 1);
     all_.reserve(all_.size() + 1);
     auto fresh = std::make_unique<CallSource>();
@@ -265,7 +267,7 @@ absl::Duration Connections::Tick(absl::Time now) {
       late.emplace_back(c_call, call->writing_until_.load() != 0 ? kNotTaken : kTooLate);
     }
   }
-  // Reactions may run inside, and take the lock.
+  // Cancelled without the lock: reactions of the calls may run inside, and take it.
   for (const auto& [call, why] : late) {
     grpc_call_cancel_with_status(call, GRPC_STATUS_DEADLINE_EXCEEDED, why, nullptr);
     grpc_call_unref(call);
@@ -415,7 +417,7 @@ OpenCall::OpenCall(Connections& connections, grpc::CallbackServerContext& contex
   const std::string peer = context.peer();
   address_ = PeerAddress(peer);
   if (left_) connections.left_.fetch_add(1, std::memory_order_relaxed);
-  // Other threads see the call from here on.
+  // Last, since other threads see the call from here on.
   connections.Begin(*this, peer);
 }
 

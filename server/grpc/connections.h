@@ -30,25 +30,25 @@ namespace longview::server {
 
 struct ConnectionRules {
   ConnectionLimits limits;
-  // Per address: messages half sent, and requests and answers in memory. Beyond it the connection
-  // with most half sent is closed.
+  // Most bytes of an address: messages half sent, and requests and answers in memory. Above it the
+  // connection with most half sent is closed.
   uint64_t most_bytes = uint64_t{240} << 20;
   // A message, either way, may take this long plus its bytes at min_rate.
   absl::Duration transfer_grace = absl::Seconds(20);
   double min_rate = 16 * 1024;  // Bytes per second.
-  // Calls of one address that are not over, and those it may leave in a second soon after they
-  // began. A client that resets calls as fast as it can (CVE-2023-44487) passes these, however few
-  // streams HTTP/2 allows at a time: gRPC keeps a call until it comes round to it.
+  // Most unfinished calls of one address. A client that resets calls as fast as it can
+  // (CVE-2023-44487) passes this and the next limit, however few streams HTTP/2 allows at a time:
+  // gRPC keeps a call until it comes round to it.
   int most_calls = 4096;
-  int most_vain_calls = 1000;
-  // Calls of all connections whose headers gRPC has read and whose handlers have not run. Reading
-  // slows down where these, and those that were left before they began and are not over, are more.
+  int most_vain_calls = 1000;  // Most calls of one address that are left in a second, soon.
+  // Above this many arriving plus abandoned calls, reads are throttled. Arriving: gRPC has read the
+  // headers, and no handler has run; abandoned: left by the client before that, and not over.
   int most_arriving = 2048;
   // An address that passes one of these three limits is shut out for so long: its connections that
   // are younger are closed, and new ones refused. Closing one alone does not stop a client that
   // opens the next at once: its calls come faster than they end, and gRPC keeps some 25 KB of each.
   absl::Duration shut_out = absl::Seconds(1);
-  TrustedProxies proxies = {};  // Their connections are many clients'.
+  TrustedProxies proxies = {};  // Peers whose connections carry many clients.
   ConnectionEnds ends = {};
 };
 
@@ -62,10 +62,10 @@ struct CallSource {
 
 // A connection, from accept to the end of its last call. Fields are the table's.
 struct GrpcConnection {
-  std::string peer;     // As gRPC writes it: "ipv4:10.0.0.1:443".
+  std::string peer;     // In gRPC's notation: "ipv4:10.0.0.1:443".
   std::string address;  // Without port.
   std::string unit;     // FairnessUnit of it: what limits of an address go by.
-  int descriptor = -1;  // The second one.
+  int descriptor = -1;  // The second descriptor of the socket, which is ours.
   std::unique_ptr<ConnectionLedger::Entry> entry;
   int calls = 0;
   // Bytes that came and belong to whole messages, or to none, since `base` bytes had come.
@@ -73,19 +73,17 @@ struct GrpcConnection {
   uint64_t base = 0;
   bool rebase = true;             // No call was open at some time since the last look.
   std::atomic<uint64_t> came{0};  // Bytes, as of the last look.
-  uint64_t half_sent = 0;         // Likewise.
+  uint64_t half_sent = 0;         // Bytes of unfinished messages, as of the last look.
   std::string source_name;
   CallSource* source = nullptr;
-  absl::Time since;    // Admitted.
-  bool cut = false;    // It is being closed.
-  uint64_t begun = 0;  // Calls ever.
-  // No call was open at the last look; then bytes and calls that had come when that was first so.
-  bool without_call = false;
-  uint64_t base_without_call = 0;
-  uint64_t begun_without_call = 0;
-  // Bytes that gRPC had taken off the socket, and `begun`, when too many calls began to arrive.
-  uint64_t taken_in_flood = 0;
-  uint64_t begun_in_flood = 0;
+  absl::Time since;                 // Time of admission.
+  bool cut = false;                 // Being closed by us.
+  uint64_t begun = 0;               // Calls that ever began.
+  bool without_call = false;        // No call was open at the last look.
+  uint64_t base_without_call = 0;   // Bytes that had come when that was first so.
+  uint64_t begun_without_call = 0;  // Value of `begun` when that was first so.
+  uint64_t taken_in_flood = 0;      // Bytes gRPC had taken off the socket when a flood began.
+  uint64_t begun_in_flood = 0;      // Value of `begun` when the flood began.
 };
 
 class OpenCall;
@@ -98,7 +96,8 @@ class Connections {
   ~Connections();
 
   static constexpr absl::Duration kTick = absl::Milliseconds(100);
-  // The same while an address has much half sent: it may send the rest of its limit in less.
+  // The time between two ticks while an address has much half sent: it could send the rest of its
+  // limit within kTick.
   static constexpr absl::Duration kShortTick = absl::Milliseconds(10);
   // The time between two ticks while there are connections and no calls.
   static constexpr absl::Duration kIdleTick = absl::Milliseconds(250);
@@ -173,7 +172,7 @@ class Connections {
   absl::flat_hash_set<OpenCall*> calls_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::unique_ptr<CallSource>> sources_ ABSL_GUARDED_BY(mutex_);
   ShutAddresses shut_ ABSL_GUARDED_BY(mutex_);
-  bool in_flood_ ABSL_GUARDED_BY(mutex_) = false;  // As of the last tick.
+  bool in_flood_ ABSL_GUARDED_BY(mutex_) = false;  // Too many calls were arriving at the last tick.
 };
 
 // One call: on whose connection it is, and what it waits for. Belongs to its call, whose context
@@ -193,9 +192,9 @@ class OpenCall {
 
   // A message is expected, and must come in time.
   void AwaitMessage();
-  // It came, whole, as so many bytes on the wire.
+  // Notes that the whole message came, as so many bytes on the wire.
   void MessageCame(uint64_t bytes);
-  // None comes any more.
+  // Notes that no message comes any more.
   void NoMessage();
   // A message of so many bytes is being written, and must be taken in time.
   void AwaitReader(uint64_t bytes);
@@ -218,17 +217,16 @@ class OpenCall {
   Connections& connections_;
   grpc::CallbackServerContext& context_;
   std::string address_;
-  std::string unit_;                      // The same as in GrpcConnection.
+  std::string unit_;                      // GrpcConnection::unit of its connection.
   GrpcConnection* connection_ = nullptr;  // Null: unknown.
   bool lost_ = false;
-  const bool left_;      // Before it began.
+  const bool left_;      // The client left before the call began.
   bool vain_;            // Counted as left soon; guarded by the table's lock once others see it.
   const int64_t begin_;  // Nanoseconds, as below.
   std::atomic<uint64_t> held_{0};
-  // Nanoseconds of SteadyNow; 0 = not waiting.
-  std::atomic<int64_t> reading_since_{0};
-  std::atomic<int64_t> writing_until_{0};
-  std::atomic<uint64_t> came_before_{0};  // Bytes of the connection when reading began.
+  std::atomic<int64_t> reading_since_{0};  // Nanoseconds of SteadyNow; 0 = no message is awaited.
+  std::atomic<int64_t> writing_until_{0};  // Nanoseconds of SteadyNow; 0 = nothing is written.
+  std::atomic<uint64_t> came_before_{0};   // Bytes of the connection when reading began.
 };
 
 }  // namespace longview::server

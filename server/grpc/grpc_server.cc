@@ -95,11 +95,11 @@ std::shared_ptr<grpc::ServerCredentials> TlsServerCredentials(const TlsSource& s
   return std::make_shared<ReloadingCredentials>(source);
 }
 
-constexpr int kKeepaliveTimeMs = 60'000;
-constexpr int kKeepaliveTimeoutMs = 20'000;
-constexpr int kMinClientPingIntervalMs = 5'000;
-constexpr int kHandshakeTimeoutMs = 20'000;  // TLS, and the first settings.
-constexpr int kMaxIdleMs = 300'000;
+constexpr int kKeepaliveTimeMs = 60'000;         // A silent connection is pinged so often.
+constexpr int kKeepaliveTimeoutMs = 20'000;      // A ping without an answer ends the connection.
+constexpr int kMinClientPingIntervalMs = 5'000;  // Clients that ping more often are cut.
+constexpr int kHandshakeTimeoutMs = 20'000;      // TLS, and the first settings.
+constexpr int kMaxIdleMs = 300'000;              // A connection without calls is closed after it.
 // How long the end of what still runs at the deadline of a stop may take to arrive.
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
 // Calls on a connection that is renewed may go on this long.
@@ -280,7 +280,8 @@ void GrpcServer::Stop(absl::Time deadline) {
       impl_->calls.EndAll(ShuttingDownError());
     }
   });
-  // A call whose client does not take its end is cut.
+  // Shutdown waits for calls; past its own deadline it cuts those whose clients do not take the
+  // end.
   impl_->server->Shutdown(std::chrono::system_clock::now() +
                           absl::ToChronoMicroseconds(left + kGoodbye));
   {

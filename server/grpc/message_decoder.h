@@ -1,4 +1,4 @@
-// From the bytes of a request to its message, within the limits of message and client.
+// Decodes the bytes of a request into its message, within the limits of message and client.
 #pragma once
 
 #include <google/protobuf/message.h>

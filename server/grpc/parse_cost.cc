@@ -14,7 +14,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
-constexpr int kMostDepth = 100;  // As the parser's.
+constexpr int kMostDepth = 100;  // The recursion limit of protobuf's parser.
 
 // Sizes of protobuf 3.21 on 64-bit systems, rounded up.
 constexpr uint64_t kString = 56;     // The object and its place in a list.

@@ -1,4 +1,4 @@
-// Where large messages are inflated and parsed, so that the threads that poll connections never do.
+// Threads that inflate and parse large messages, so that those that poll connections never do.
 #pragma once
 
 #include <deque>

@@ -35,11 +35,12 @@ class StreamInfer final : public ByteCall,
   void EndNow(const grpc::Status& status) override;
 
  private:
-  // Read but not yet answered; more are read when there is room for one of the largest.
+  // Most requests that are read and not answered; at the limit, reading pauses (backpressure).
   static constexpr size_t kMaxOpenRequests = 256;
+  // Most bytes of these requests; more are read when there is room for one of the largest.
   static constexpr uint64_t kMaxOpenBytes = uint64_t{16} << 20;
 
-  // Read but not yet ended.
+  // A request that was read and has not ended.
   struct Request {
     std::shared_ptr<InferStream> stream;  // Null while it is submitted.
     ByteBudget::Reservation held;

@@ -18,8 +18,9 @@ class BodyWorkers {
  public:
   using Task = absl::AnyInvocable<void()>;
 
-  // Bodies up to this are worth no other thread, in bytes.
+  // Largest body, in bytes, that is not worth a change of threads.
   static constexpr size_t kShort = 64 << 10;
+  // Bodies above this many bytes have the third thread.
   static constexpr size_t kVeryLong = 2 << 20;
 
   BodyWorkers();

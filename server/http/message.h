@@ -25,7 +25,7 @@ inline std::string_view FindField(const HttpFields& fields, std::string_view nam
 }
 
 struct HttpRequest {
-  std::string method;  // As sent: "GET".
+  std::string method;  // The request line's method, unchanged: "GET".
   std::string path;    // Percent-encoded, without the query.
   std::string query;   // Percent-encoded, without '?'.
   HttpFields headers;

@@ -1,4 +1,4 @@
-// Which web pages may change the server.
+// Refuses requests that a foreign web page makes a browser send to change the server (CSRF).
 //
 // A browser sends requests for any page that asks it to. Two headers that a page cannot choose
 // tell it apart from the server's own: `Origin`, and `Host`, which names the page's own site where

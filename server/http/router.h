@@ -1,4 +1,4 @@
-// Which handler answers a method and a path.
+// Finds the handler for a method and a path.
 //
 // Immutable once built, so thread-safe. Templates name a path's parameters in braces, one
 // per segment: "/v2/models/{m}/infer". A model's, {m} or {id}, may also take two, org/name. Their

@@ -9,6 +9,7 @@
 namespace longview::server {
 namespace {
 
+// Nothing predicts when bytes come back: a request holds them until its answer is out.
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
 absl::Status TooLarge(uint64_t bytes, uint64_t limit) {

@@ -80,8 +80,8 @@ class ByteBudget::Reservation {
   // was held stays. REQUIRES: not empty.
   absl::Status Resize(uint64_t bytes);
 
-  // The same without refusal, for bytes that are in memory already: answers. Later requests of
-  // the client are refused instead. REQUIRES: not empty.
+  // Holds `bytes` without refusal, for answers, which are in memory already. Later requests of the
+  // client are refused instead. REQUIRES: not empty.
   void Charge(uint64_t bytes);
 
   // Gives everything back.

@@ -8,12 +8,12 @@
 namespace longview::server {
 
 enum class EndCause {
-  kLimit,        // Refused: the port, or the address, has as many as it may, and none idles.
-  kRoom,         // It idled, and made room for a newcomer.
+  kLimit,        // Connection refused: port or address at its limit, and no connection idles.
+  kRoom,         // Idle connection evicted for a new one.
   kProxyHeader,  // A trusted proxy sent no valid header of the PROXY protocol in time.
-  kBytes,        // Its address has too many bytes half sent or in memory, or no call followed them.
-  kCalls,        // Its address has too many calls open.
-  kResets,       // Its address left too many calls soon after they began.
+  kBytes,        // Too many bytes of its address half sent or in memory, or no call followed them.
+  kCalls,        // Too many calls of its address are open.
+  kResets,       // Too many calls of its address were left soon after they began.
   kFlood,        // Calls came faster than they could begin, most of them on it.
   kSlow,         // A request's head or body came too slowly, or an answer was read too slowly.
 };

@@ -15,7 +15,7 @@ constexpr int kMostPerAddress = 2048;
 // Descriptors of a connection: one on HTTP, two on gRPC.
 constexpr int kDescriptorsPerPair = 3;
 
-// How many connections may be closing to make room.
+// Most connections that may be closing to make room: they still hold their descriptors.
 constexpr int kMostLeaving = 16;
 
 }  // namespace
@@ -85,6 +85,8 @@ std::unique_ptr<ConnectionLedger::Entry> ConnectionLedger::Admit(std::string add
   // Takes the newcomer out again where closing the other fails.
   auto entry = std::make_unique<Entry>(*this, std::move(record));
   if (victim != nullptr) {
+    // Outside the ledger's lock, since `close` runs the transport's code. As long as `closing` is
+    // held the victim's entry, and so its socket, cannot go.
     absl::MutexLock lock(&victim->closing);
     if (!victim->gone) victim->close();
   }

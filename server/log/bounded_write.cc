@@ -15,7 +15,7 @@ namespace {
 // A pipe that is ready takes this much without blocking, and in one piece.
 constexpr size_t kPiece = PIPE_BUF;
 
-// At most kPiece bytes, ending with a line where one ends there.
+// The next at most kPiece bytes, up to the end of a line where one lies within them.
 std::string_view NextPiece(std::string_view text) {
   if (text.size() <= kPiece) return text;
   const size_t end = text.rfind('\n', kPiece - 1);

@@ -39,9 +39,9 @@ struct SchedulerGauges {
 
 // Memory for generation state, bytes; read at scrape time.
 struct CacheGauges {
-  double used = 0;         // By the model.
-  double kept = 0;         // For its prompts that may come again, beside `used`.
-  double used_by_all = 0;  // By all models that share the capacity.
+  double used = 0;         // Bytes in use by the model.
+  double kept = 0;         // Bytes kept, beside `used`, for prompts that may come again.
+  double used_by_all = 0;  // Bytes in use by all models that share the capacity.
   double capacity = 0;
 };
 
@@ -58,9 +58,9 @@ struct StepNumbers {
   int64_t tokens = 0;     // Read and sampled.
   int64_t generated = 0;  // The sampled ones among these.
   double seconds = 0;
-  double predicted_seconds = 0;  // 0 = does not count (calls were dropped on the way).
-  double prefill_seconds = 0;    // Parts of `seconds`.
-  double decode_seconds = 0;
+  double predicted_seconds = 0;      // 0 = does not count (calls were dropped on the way).
+  double prefill_seconds = 0;        // Part of `seconds` for prefill.
+  double decode_seconds = 0;         // Part of `seconds` for decoding.
   std::vector<double> first_tokens;  // Seconds since the arrival of calls that got their first.
   std::vector<double> gaps;          // All other sequences: seconds since their token before.
 };
@@ -76,14 +76,14 @@ class Metrics {
   void ModelUnloaded(const ModelLabels& model);
   // Whether a device works; it has a series from the first call.
   void DeviceUp(std::string_view device, bool up);
-  // Replaces the reader; an empty one detaches it (before its owner dies).
+  // Replaces the reader of queue gauges; an empty one detaches it (before its owner dies).
   void SetSchedulerGauges(std::function<SchedulerGauges(const ModelLabels&)> read);
-  // The same for generation state; nothing for models that do not generate.
+  // Replaces the reader of generation state, which gives nothing for models that do not generate.
   void SetCacheGauges(std::function<std::optional<CacheGauges>(const ModelLabels&)> read);
-  // The same for what image models keep.
+  // Replaces the reader of the bytes that image models keep of their plans.
   void SetPlanBytes(std::function<double(const ModelLabels&)> read);
 
-  // The same for what the log and the tracer count.
+  // Replaces the reader of the counts of the log and the tracer.
   void SetExportCounts(std::function<ExportCounts()> read);
 
   // `api` and `method` are static strings, as in CallInfo.

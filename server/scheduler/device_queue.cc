@@ -9,7 +9,7 @@
 namespace longview::server {
 namespace {
 
-// So that a step of the wall clock is noticed.
+// Upper bound of a timed wait, so that a clock that jumps delays a deadline by no more than this.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 
 // Seconds of the ticket that the queue's bound counts.
@@ -17,7 +17,7 @@ double QueuedSeconds(const Ticket& ticket) {
   return ticket.generates() ? ticket.prompt_seconds : ticket.seconds;
 }
 
-// All that comes back with it if it is refused.
+// The whole list that comes back with the ticket if it is refused.
 Returning ReturningWith(const Ticket& ticket) {
   return {ticket.client, ticket.arrival, ticket.list * QueuedSeconds(ticket)};
 }
@@ -47,6 +47,7 @@ void DeviceQueue::ExpireAndReport() {
   while (true) {
     const std::vector<Departure> departures = scheduler_.Expire();
     if (departures.empty()) return;
+    // The callback takes the engine's mutex, which is always taken before this one.
     WithoutLock(&mutex_, [&] {
       absl::MutexLock report(&report_mutex_);
       on_departures_(departures);
@@ -58,6 +59,8 @@ void DeviceQueue::TimerLoop() {
   absl::MutexLock lock(&mutex_);
   while (!ending_) {
     ExpireAndReport();
+    // Set under the same lock as the wait: NotifyChanged compares with it, so that an earlier
+    // expiry that comes in between cannot be missed.
     timer_at_ = scheduler_.NextExpiry();
     if (ending_) return;
     if (timer_at_ == absl::InfiniteFuture()) {
@@ -156,6 +159,8 @@ std::optional<Batch> DeviceQueue::NextBatch(int lane) {
       NotifyChanged();
       return batch;
     }
+    // A spurious wake-up is harmless: the loop looks again. NotifyChanged clears `idle` itself, so
+    // that one piece of work does not wake the same thread twice.
     sleeper.idle = true;
     sleeper.work_changed.Wait(&mutex_);
     sleeper.idle = false;

@@ -32,14 +32,14 @@ class DeviceQueue {
   DeviceQueue(const SchedulerOptions& options, const Clock& clock, OnDepartures on_departures);
   ~DeviceQueue();
 
-  // As in Scheduler, but those that a full queue refuses are asked to come back one after the other
+  // Scheduler's calls under the lock. Tickets that a full queue refuses get staggered retry delays
   // (ReturnLine).
   Admission Expect(const Ticket& ticket);
   Admission Admit(const Ticket& ticket) { return Admit({&ticket, 1}); }
   Admission Admit(std::span<const Ticket> tickets);
   Admission Judge(const Ticket& ticket) const;
   CancelOutcome Cancel(TicketId id);
-  // When a ticket that had to leave the queue may come back, if there is room for it after `room`.
+  // The retry delay of a ticket that was displaced, if there is room for it after `room`.
   absl::Duration ReturnDelay(const Ticket& ticket, absl::Duration room);
 
   // Blocks until there is work for the lane; nothing after Wake or Stop.
@@ -80,16 +80,16 @@ class DeviceQueue {
   void TimerLoop();
   // Takes out who is expired and reports them with the lock released.
   void ExpireAndReport() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) ABSL_LOCKS_EXCLUDED(report_mutex_);
-  // When there is room for the list whose first ticket was refused.
+  // Delay until there is room for the whole list whose first ticket was refused.
   absl::Duration RoomForList(const Ticket& ticket, const Admission& refused) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `returning.seconds`: of one device.
   absl::Duration PlaceInLine(Returning returning, absl::Duration room)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Wakes whoever has something to do that it does not know of.
+  // Wakes the sleeping threads that have work since the last change.
   void NotifyChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // A lane's thread, where it waits for work.
+  // The place where a lane's thread waits for work.
   struct Sleeper {
     absl::CondVar work_changed;
     bool idle = false;  // NextBatch waits.

@@ -21,7 +21,7 @@ Admission Scheduler::JudgeExpected(const Ticket& ticket) const {
   result = JudgeWithRoom(certain, -others);
   if (result.verdict != Verdict::kQueueFull) return result;
 
-  // It may displace others once its cost is known.
+  // A client with less waiting may displace others once the cost is known, so it is let in here.
   const double counts = certain.*bound.measure;
   const double over = std::max(0.0, known + counts - QueueLimit());
   const double own = queue_.ClientSeconds(ticket.client, bound.measure) +

@@ -52,7 +52,7 @@ class FairShares {
 
   double floor() const { return floor_; }
 
-  // Those that want work, lowest first.
+  // The keys that want work, lowest virtual time first.
   const std::set<std::pair<double, Key>>& awake() const { return awake_; }
 
   // Keys remembered; those asleep below the floor are forgotten.

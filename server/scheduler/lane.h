@@ -23,20 +23,20 @@ struct RunningBatch {
   Batch batch;
   absl::Time start;
   absl::Time end;            // Predicted.
-  absl::Time soonest;        // Deadline of its members.
-  double bytes = 0;          // That its members reserve.
-  double interrupted = 0;    // Seconds of turns that went between its slices,
-  double nested = 0;         // of these in batches,
-  double counted = 0;        // and its own, as far as they entered LaneTurns::steps_lead.
+  absl::Time soonest;        // Earliest deadline of its members.
+  double bytes = 0;          // Reserved by its members.
+  double interrupted = 0;    // Seconds of all turns that went between its slices.
+  double nested = 0;         // Seconds of the batches among those turns.
+  double counted = 0;        // Own seconds that LaneTurns::steps_lead accounts for already.
   double longest_slice = 0;  // Seconds.
-  int wanted = 0;            // Tickets somebody waits for.
+  int wanted = 0;            // Tickets that somebody still waits for.
   std::vector<TicketId> drops;
-  bool task = false;  // The server runs it for itself: no tickets.
+  bool task = false;  // Work of the server itself, without tickets.
 
   // Seconds that it computed.
   double Own(absl::Time now) const { return absl::ToDoubleSeconds(now - start) - interrupted; }
-  // Seconds that it still takes: as long as predicted, and where it takes longer, as long again as
-  // it is beyond that.
+  // Seconds that it still takes: what is left of the prediction, and once it has overrun that, as
+  // long again as it has overrun, so that the estimate never falls to zero.
   double Left(absl::Time now) const {
     return std::max(absl::ToDoubleSeconds(end - now), Own(now) - batch.seconds);
   }
@@ -45,10 +45,10 @@ struct RunningBatch {
 // The work of a lane now. Turns of generating tickets go between the slices of a batch.
 struct LaneTurns {
   std::vector<RunningBatch> batches;  // At most two: the outer one, and one between its slices.
-  double longest_slice = 0;           // Seconds, of the batches of late.
+  double longest_slice = 0;           // Seconds, over recent batches.
   // Seconds that steps had more than batches since both have wanted the lane.
   double steps_lead = 0;
-  bool stepped = false;  // Since the last slice.
+  bool stepped = false;  // A step has run since the last slice.
 
   std::optional<Batch> step;  // Running: a step or membership turn, alone or within the batch.
   absl::Time step_start;
@@ -67,17 +67,17 @@ struct Lane : LaneTurns {
       : number(lane_number), running_set(inter_token_seconds) {}
 
   int number;
-  bool lost = false;     // Its device answers no more: nothing starts here.
-  bool yielded = false;  // Its thread does other work for a while.
+  bool lost = false;     // The device answers no more: nothing starts here.
+  bool yielded = false;  // The lane's thread does other work until its next NextBatch.
 
   RunningSet running_set;
   absl::flat_hash_map<TicketId, Ticket> joining;  // Being started by the membership turn that runs.
   std::vector<TicketId> leaving;                  // Started, dropped, in no turn.
-  bool joins_changed = false;                     // Something could have made room for who waits.
-  double reserved = 0;                            // Bytes of those who have started,
-  double held = 0;                                // and of documents.
-  std::map<uint64_t, double> holds;               // By document.
-  int documents = 0;                              // Open here.
+  bool joins_changed = false;                     // There may be room for a waiting ticket now.
+  double reserved = 0;                            // Bytes of started generating tickets.
+  double held = 0;                                // Bytes of open documents: the sum of `holds`.
+  std::map<uint64_t, double> holds;               // Bytes of each document.
+  int documents = 0;                              // Number of documents open on this lane.
 
   bool running() const { return !batches.empty() || step.has_value(); }
 

@@ -5,7 +5,9 @@
 namespace longview::server {
 namespace {
 
+// Added to a predicted delay, as a part of it: a client that returns too early is refused again.
 constexpr double kMargin = 0.5;
+// Least margin, for delays so short that half of one is next to nothing.
 constexpr absl::Duration kLeastMargin = absl::Milliseconds(20);
 
 }  // namespace

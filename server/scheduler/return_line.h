@@ -39,8 +39,8 @@ class ReturnLine {
 
  private:
   struct Client {
-    double seconds = 0;                         // Refused work that is to come back; one second of
-    absl::Time updated = absl::InfinitePast();  // it does so in every second.
+    double seconds = 0;  // Refused work that is still to come back, as of `updated`.
+    absl::Time updated = absl::InfinitePast();  // `seconds` falls by one every second from here on.
     absl::Time end = absl::InfinitePast();      // When the client's own refused work has run.
   };
   // The client's entry as of now; null if there are too many.

@@ -8,8 +8,9 @@
 namespace longview::server {
 namespace {
 
-// How fast the pace follows what steps really take, and how far.
+// Weight of the latest step in the running average of the pace.
 constexpr double kFollow = 0.2;
+// Upper bound of the pace: one step that hung must not stop prompts for long.
 constexpr double kSlowest = 10;
 
 }  // namespace
@@ -95,6 +96,8 @@ double RunningSet::Ceiling() const {
 
 double RunningSet::Spare(absl::Time now, ModelId first) const {
   const double ceiling = Ceiling();
+  // Earliest due first: the slack is the least over all models of (due - now) less the decode steps
+  // that go before, its own included.
   std::vector<std::tuple<bool, absl::Time, double>> dues;  // Not first, last tokens, cost.
   double ahead = 0;
   double spare = kInfinity;
@@ -187,7 +190,7 @@ Batch RunningSet::PlanFull(ModelId model, absl::Time now, double share,
   // that a token is late.
   double budget = std::max(group.Granule(), (Ceiling() - Committed()) * share / pace_);
   budget = std::min(budget, Spare(now, model));
-  bool held = false;  // Somebody who is overdue waits to begin.
+  bool held = false;  // An overdue ticket cannot begin yet, so nobody behind it may.
   for (const auto& [client_lead, urgency, id] : order) {
     Member& member = members_.at(id);
     const double per_token = group.read_pace * member.need.prefill_seconds;

@@ -29,7 +29,7 @@ class RunningSet {
 
   // REQUIRES: the id is not a member. `urgency` orders prompts of clients that had equally much.
   void Add(const Ticket& ticket, const StepNeed& need, absl::Time urgency, absl::Time now);
-  // After a step. REQUIRES: a member.
+  // Takes over a member's needs after a step. REQUIRES: a member.
   void Update(TicketId id, const StepNeed& need);
   Ticket Remove(TicketId id);
   std::vector<TicketId> Members() const;
@@ -38,28 +38,28 @@ class RunningSet {
   // Seconds between two tokens of a sequence that steps are planned for.
   double Ceiling() const;
 
-  // Seconds until somebody's next token becomes late even if nothing but next tokens were computed
-  // from now on, with `first` before all others (0 = whoever is due first). Negative: is late.
+  // Slack to the earliest inter-token deadline under decode-only steps; negative if missed.
+  // Seconds. The model `first` goes before all others; 0 = in the order in which tokens are due.
   double Spare(absl::Time now, ModelId first = 0) const;
 
-  // Seconds of a round of next tokens of all models, as steps take of late; and how many of them
-  // have sequences past their prompt.
+  // Seconds of one decode step of every model, at the recent pace.
   double RoundSeconds() const;
+  // Number of models with sequences past their prompt.
   int Decoding() const;
 
   // The model whose tokens are due first, of those with sequences past their prompt.
   std::optional<ModelId> DueFirst() const;
 
-  // Nothing but next tokens.
+  // A decode-only step: the next token of every sequence past its prompt.
   Batch PlanDecode(ModelId model) const;
-  // And prompts, in rising order of `lead` (of a ticket's client), then urgency. A step is cut to
-  // `share` of the ceiling where others want the device too. Empty if nothing can be granted.
+  // A decode step with prefill chunks, in rising order of `lead` (of a ticket's client), then
+  // urgency; cut to `share` of the ceiling. Empty if nothing can be granted.
   Batch PlanFull(ModelId model, absl::Time now, double share,
                  absl::FunctionRef<double(const Ticket&)> lead);
 
-  // The planned step took `seconds`: what each of its tickets had of that, in their order.
+  // Divides the `seconds` that a planned step took among its tickets, in their order.
   std::vector<double> Split(const Batch& step, double seconds);
-  // Tokens of this model came now.
+  // Notes that the model's sequences got their tokens now: the next ones are due a ceiling later.
   void Stepped(ModelId model, absl::Time now);
 
   // Models with members.
@@ -70,8 +70,8 @@ class RunningSet {
 
   // Predicted seconds that members still take.
   double LeftSeconds() const;
-  // Calls visit(ticket, urgency, seconds) for the members that have not read their prompts: what is
-  // left of these.
+  // Calls visit(ticket, urgency, seconds) for the members that have not read their whole prompt;
+  // `seconds` is what is left to read.
   using PromptVisit = absl::FunctionRef<void(const Ticket&, absl::Time urgency, double seconds)>;
   void ForEachPrompt(PromptVisit visit) const;
   // Seconds of prompts of a client and model that have not begun.
@@ -94,11 +94,11 @@ class RunningSet {
     double decode_seconds = 0;     // Sum over all that decode.
     double committed_seconds = 0;  // Sum over all that have begun.
     double longest_decode = 0;     // The most any ticket took.
-    double prefill_seconds = 0;    // Per token; the most there was.
-    double left = 0;               // Sum of what members take behind their prompts,
-    double unread = 0;             // and of the prompts.
-    // Factors of all of these, from the last need: read_pace of the prompts, pace of the rest.
-    double pace = 1, read_pace = 1;
+    double prefill_seconds = 0;    // The most that reading one token took.
+    double left = 0;               // Sum of Member::left.
+    double unread = 0;             // Seconds of prompts that are still to be read.
+    double pace = 1;       // Measured over predicted seconds of decoding, from the last need.
+    double read_pace = 1;  // Measured over predicted seconds of prefill, likewise.
     absl::Time last_tokens;
     double Cost() const { return pace * (step_seconds + decode_seconds); }
     double Granule() const { return read_pace * granule * prefill_seconds; }

@@ -10,7 +10,9 @@ namespace {
 
 // The index finds tickets strictly before a time; a timer set to their time must fire after.
 constexpr absl::Duration kTick = absl::Microseconds(1);
+// Least delay a client is told: a retry any sooner would find the same queue.
 constexpr absl::Duration kMinRetry = absl::Milliseconds(10);
+// Delay where documents hold the memory: nothing predicts when one of them is closed.
 constexpr absl::Duration kMemoryRetry = absl::Seconds(1);
 
 absl::Duration RetryAfter(double seconds) { return std::max(kMinRetry, absl::Seconds(seconds)); }
@@ -71,7 +73,7 @@ Admission Scheduler::JudgeWithRoom(const Ticket& ticket, double freed) const {
   const double others = queue_.seconds() - queue_.Seconds(bound.measure) - bound.started;
   const double beside = std::max(0.0, wait.beside() + others / AliveLanes());
   const auto wait_for = [&](double work) {
-    // It shares the device with what it does not wait for: at most half of the time is theirs.
+    // Work that the ticket does not wait for shares the device with it, and takes at most half.
     const double ahead = wait.Behind(work);
     return ahead + std::min(beside, ahead + ticket.seconds);
   };
@@ -212,6 +214,8 @@ std::vector<Departure> Scheduler::Expire() {
     const auto latest = *latest_starts_.begin();
     const TicketId id = latest.second;
     const double wait = NestedWait(*queue_.Find(id));
+    // The device is not free in time, but the ticket can still go between slices of its batch: the
+    // other index keeps it until its latest start itself has passed.
     if (latest.first >= now && now + absl::Seconds(wait) <= latest.first) {
       latest_starts_.erase(latest);
       latest_joins_.insert(latest);

@@ -1,71 +1,7 @@
-// Decides what a device does next, or each of several alike (lanes) that take from one queue. All
-// policy, no threads: the caller says what happened and asks what to do; time comes from the clock
-// it was given.
-//
-// A request is expected (known, its cost not yet), waiting, running, gone:
-//
-//   Expect -> Admit -> NextBatch -> Finish
-//
-// * Expect refuses what the known work leaves no room or time for, so that nothing is spent on
-//   finding its cost. What is expected counts there only: Admit goes by what is known.
-// * The queue is bounded in predicted seconds. Where it is full, a client that has less
-//   waiting than the longest displaces that one's least urgent tickets; else it is refused
-//   with the time until there is room. What generates and fits shares the device with batches
-//   instead of waiting for them: of such tickets the prompts are bounded, to as many seconds
-//   (scheduler_prompts.cc).
-// * A deadline that the work in front of a ticket and the running batch leave no time for is
-//   refused at admission; a waiting ticket leaves as soon as its latest start is before the
-//   earliest moment the device can be free. Nothing is spent on it.
-// * NextBatch never leaves an idle device without work that waits. A batch starts with the
-//   ticket whose turn it is (waiting_queue.h) and takes more of the same model while their
-//   seconds fit the budget, their bytes fit the memory, and no member's deadline is missed by
-//   waiting for the others. A ticket larger than the budget runs alone.
-// * Nobody is overtaken for ever: of what batches take, an eighth goes to the ticket that came
-//   first, once it has waited for `patience` (scheduler_batches.cc).
-// * Between two slices of a batch (a slice is a layer, or a part of one) a shorter one may run, of
-//   at most what is left of the long one, and all of them together in
-//     E = max(nested_share T, min(nested_seconds, (T - 1) / 4))
-//   where T is what the long one takes: a = min(batch_seconds, E) of it in advance, if T is more
-//   than batch_seconds, and the rest as it computes. Bytes of both fit the memory. So requests of s
-//   seconds that come one after the other, each when the one before is answered, take
-//     s + s T / (E - a), about s (1 + 1 / nested_share) beside a document of many seconds,
-//   which takes nested_share longer for it.
-// * So beside it a ticket of s <= a waits for a slice, for what is between slices already, and,
-//   with S the work like it whose turn is before its own, for max(0, S + s - a) T / (E - a) of the
-//   time in which the long one computes, and never beyond its end. Beside a document of 2 s or
-//   more, a request of 0.1 s waits for a slice; one of 10 s takes at most a seventh longer.
-// * Running tickets that are cancelled or expire are reported by TakeDrops between layers.
-//
-// A generating ticket goes on over many turns:
-//
-//   Admit -> a membership turn starts it -> steps -> done
-//
-// * It is started when its bytes fit beside those reserved; the bytes stay reserved until it is
-//   over. One that has waited for `patience` is not overtaken by smaller ones. Bytes held for
-//   documents (Hold) leave less for all; a ticket that finds no room beside them alone is refused,
-//   or leaves the queue, instead of waiting for what may never come. Those that do not fit yet wait
-//   for others to end, and count in the queue with all they take; of a burst of others, which is
-//   shared out over the steps, only prompts do, until they are read.
-// * A step takes every sequence's next token and as much of prompts as leaves no token late
-//   (running_set.h). Whoever had part in it is charged for what it took, so that clients and models
-//   share the device whether they generate or not: the model that had least goes first.
-// * Where steps and batches both want a lane, each gets half of it: whichever had less goes next,
-//   except that a step of next tokens that would be late after one more slice goes before it as
-//   long as steps are not ahead by more than the ceiling. At most one such step goes between two
-//   slices. Full steps wait where a deadline in the batch would be missed.
-// * So no ticket of a batch waits for ever. Let W be the seconds and N the number of the tickets
-//   that do not generate and wait when it comes, L the longest batch, B the budget of a batch and C
-//   what InterTokenCeiling says: it starts within
-//     patience + 2 (1 + n) (8 (W + N B) + 3 L) + 4 C, n = max(nested_share, 0.2)
-//   whatever else is admitted, as far as predictions hold.
-// * Cancelled and expired ones are reported by TakeDrops while they are in a step, else by the
-//   next membership turn.
-//
-// Several lanes (scheduler_lanes.cc): whichever is free first takes the next batch; a generating
-// ticket is started where least is left to do and stays there. Shares, deadlines and the queue's
-// bound are of all lanes together, bytes and tokens' due times of each.
-//
-// Not thread-safe; DeviceQueue is the shell that is.
+// Decides what a device, or each of several equal ones (lanes), computes next: admission, batches,
+// generation steps and deadlines, in predicted seconds. server/scheduler/README.md explains it.
+// Policy only: no threads; callers report what happened, and time comes from the injected clock.
+// Not thread-safe; DeviceQueue is the thread-safe shell.
 #pragma once
 
 #include <map>
@@ -199,42 +135,42 @@ class Scheduler {
     double bytes = 0;
     bool generates = false;
     bool in_turn = false;  // Generating: in the step or membership turn that runs.
-    int lane = 0;          // Where it runs,
-    size_t depth = 0;      // and in which of the lane's batches.
+    int lane = 0;          // The lane it runs on.
+    size_t depth = 0;      // Index of its batch in Lane::batches.
   };
   using TimeIndex = std::set<std::pair<absl::Time, TicketId>>;
-  // Started tickets that do not begin their prompts yet reserve memory for nothing: no more than
-  // these on a lane, so that the order in which clients take turns still counts, and those of a
-  // client and model only until one's prompts are enough for the next steps (PromptInFront).
+  // Most started tickets on a lane whose prompt has not begun. They reserve memory without using it
+  // and have left the line, so that more of them would undo the clients' fair order. Of one client
+  // and model only as many as keep the next steps busy (PromptInFront).
   static constexpr size_t kMaxIdle = 8;
 
   Lane& LaneAt(int lane) { return lanes_[static_cast<size_t>(lane)]; }
   const Lane& LaneAt(int lane) const { return lanes_[static_cast<size_t>(lane)]; }
 
   // Prompts; scheduler_prompts.cc.
-  // Calls visit(ticket, seconds) for the prompts that wait, of tickets that have started.
+  // Calls visit(ticket, seconds) for each waiting prompt of a started ticket.
   void ForEachWaitingPrompt(absl::FunctionRef<void(const Ticket&, double seconds)> visit) const;
-  double WaitingPrompts() const;  // Their seconds,
-  double WaitingPromptsOf(ModelId model) const;
-  // and a client's as urgent as `until`, together with those that are being read.
+  double WaitingPrompts() const;                 // Seconds of these prompts.
+  double WaitingPromptsOf(ModelId model) const;  // Seconds of one model's.
+  // Seconds of a client's started prompts as urgent as `until`, including those being read.
   double StartedPromptsOf(const std::string& client, absl::Time until) const;
   // Whether prompts of its client and model that have not begun keep the lane's next steps busy.
   bool PromptInFront(const Lane& lane, const Ticket& ticket) const;
   // The part of the queue that a ticket waits with, and that its bound counts.
   struct Bound {
     WaitingQueue::Measure measure = &Ticket::seconds;  // Counted of tickets in the line.
-    double started = 0;                                // Seconds of those that have started.
-    bool applies = false;  // Somebody waits: the first one is never refused.
+    double started = 0;                                // Seconds of started tickets' prompts.
+    bool applies = false;  // Other work waits; a ticket that comes first is never refused.
   };
   Bound BoundOf(const Ticket& ticket) const;
 
-  // When a device can start something else.
+  // The earliest time at which any device can start something else.
   absl::Time EarliestStart(absl::Time now) const;
   static absl::Time LatestStart(const Ticket& ticket);
   // `freed`: seconds of the waiting work that would leave.
   Admission JudgeWithRoom(const Ticket& ticket, double freed) const;
   Admission JudgeKnown(const Ticket& ticket) const;
-  // Before its cost is known; expected_admission.cc.
+  // Judges a request whose cost is not known yet; expected_admission.cc.
   Admission JudgeExpected(const Ticket& ticket) const;
   TimeIndex& StartsOf(const Ticket& ticket) {
     return ticket.generates() || !ticket.firm ? latest_joins_ : latest_starts_;
@@ -256,22 +192,22 @@ class Scheduler {
   Batch StartBatch(const Ticket& first, Lane& lane, double most, bool nested);
   Batch StartNext(const Ticket& first, Lane& lane);
   std::optional<Batch> StartNested(Lane& lane);
-  // Room between the slices of a batch: for a ticket of at most so many seconds now; for one of at
-  // most so many soon, for which nobody behind it goes before.
+  // Room for a ticket between the slices of a batch, in seconds.
   struct NestedRoom {
-    double now = 0, soon = 0;
+    double now = 0;   // Longest ticket that may start now.
+    double soon = 0;  // Longest ticket that will fit soon; shorter ones behind it must not pass it.
   };
   NestedRoom NestedRoomOf(const Lane& lane) const;
   double NestedShare(const RunningBatch& outer) const {
     return outer.task ? 1 : options_.nested_share;
   }
-  // Seconds that shorter work may take in all,
+  // Seconds that nested batches may take in all beside `outer`: E of README.md.
   double NestedTotal(const RunningBatch& outer) const;
-  // in advance,
+  // The part of NestedTotal that is free before `outer` has computed anything: a of README.md.
   double NestedAdvance(const RunningBatch& outer) const;
-  // and until the long one has computed `own` seconds.
+  // The part of NestedTotal that is free once `outer` has computed `own` seconds.
   double NestedAllowance(const RunningBatch& outer, double own) const;
-  // Seconds that the long one has to have computed before shorter work may take so many.
+  // Seconds that `outer` has to have computed before nested batches may take `nested`.
   double NestedAfter(const RunningBatch& outer, double nested) const;
   bool MayNest(const Lane& lane, const Ticket& ticket) const;
   // Seconds until the ticket may go between slices, on the lane where that is soonest; infinite if
@@ -281,7 +217,7 @@ class Scheduler {
   void CountSlice(Lane& lane);
   void CountStep(Lane& lane, double seconds);
 
-  // Which lane; scheduler_lanes.cc.
+  // Choice of a lane; scheduler_lanes.cc.
   static bool MayServe(const Lane& lane, const Ticket& ticket);
   std::vector<const Lane*> LanesFor(const Ticket& ticket) const;
   int AliveLanes() const;
@@ -296,12 +232,12 @@ class Scheduler {
   double BatchBudget(const Lane& lane) const;
   double LoadOf(const Lane& lane) const;
   void JoinsChanged();
-  // Those that wait and are `stuck` leave the queue; Expire says so.
+  // Removes the waiting tickets that are `stuck` from the queue; Expire reports them.
   void Evict(absl::FunctionRef<bool(const Ticket&)> stuck, bool memory);
 
   // The turns of generating tickets; scheduler_steps.cc.
   bool Fits(const Lane& lane, const Ticket& ticket) const;
-  // Whether it and all that wait to generate fit: it shares the device soon instead of waiting.
+  // Whether the ticket fits beside all that wait to generate, and so starts without waiting.
   bool StartsAtOnce(const Ticket& ticket) const;
   std::optional<Batch> NextMembership(Lane& lane);
   std::optional<Batch> PlanStep(Lane& lane);
@@ -325,7 +261,7 @@ class Scheduler {
   // Tickets that share a device (they generate, or go between slices), or that have no deadline of
   // their own.
   TimeIndex latest_joins_;
-  TimeIndex deadlines_;             // Expected and running tickets.
+  TimeIndex deadlines_;             // Deadlines of expected and running tickets.
   std::vector<Departure> evicted_;  // Not reported yet.
   std::vector<Lane> lanes_;
   absl::Time last_progress_;

@@ -12,6 +12,7 @@
 namespace longview::server {
 namespace {
 
+// Seconds owed to the others for each second of an aged ticket's batch: seven parts of eight.
 constexpr double kOwed = 7;
 
 }  // namespace
@@ -218,6 +219,8 @@ void Scheduler::Finish(int number) {
     Count(entry.model, entry.stage, 0, -1);
     entries_.erase(it);
   }
+  // Decays by a tenth with each batch, so that one slow batch does not lengthen the ceiling for
+  // good.
   lane.longest_slice = std::max({slice, done.longest_slice, 0.9 * lane.longest_slice});
   if (lane.batches.empty()) return;
   RunningBatch& outer = lane.batches.back();

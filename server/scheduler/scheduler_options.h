@@ -1,4 +1,4 @@
-// The bounds and proportions of a scheduler; scheduler.h says what they do.
+// The bounds and proportions of a scheduler; scheduler/README.md says what they do.
 #pragma once
 
 #include "absl/time/time.h"
@@ -12,8 +12,8 @@ struct SchedulerOptions {
   // everybody in a batch waits for all of it.
   double batch_seconds = 0.1;
   int max_batch_items = 256;
-  double memory_bytes = 0;  // That running work may reserve on a lane; 0 = no limit.
-  bool keeps_state = true;  // Else nothing is admitted that generates and takes any bytes.
+  double memory_bytes = 0;  // Bytes that running work may reserve on a lane; 0 = no limit.
+  bool keeps_state = true;  // False: generating tickets that take any bytes are refused.
   // How far a client or a model may get ahead of others for the sake of deadlines.
   double slack_seconds = 0.1;
   absl::Duration patience = absl::Seconds(10);  // See waiting_queue.h.
@@ -22,11 +22,13 @@ struct SchedulerOptions {
   double inter_token_seconds = 0.1;
   // Share of a running batch's time that shorter ones may take between its slices.
   double nested_share = 0.14;
-  // The same in seconds, for a batch of seconds: a twentieth of it would be less than one request.
+  // Seconds that shorter batches may take beside a batch of a few seconds, whose share would be
+  // less than one request.
   double nested_seconds = 0.5;
-  // Whether two batches of one model may run at a time: not where its batches share buffers.
+  // Whether a batch may run between the slices of another of its model; false where they share
+  // buffers.
   bool nests_within_model = true;
-  // Generating tickets at a time on a lane, over all models.
+  // Most generating tickets at a time on a lane, over all models.
   int max_generating = 256;
 };
 

@@ -69,7 +69,7 @@ Batch Scheduler::FullStep(ModelId model, Lane& lane) {
   const bool batches = !lane.batches.empty() || NextFor(lane) != nullptr;
   const double contenders =
       static_cast<double>(lane.running_set.Models().size()) + (batches ? 1 : 0);
-  // A slice goes after it.
+  // The step ends before a slice that goes after it, so that tokens are not late behind that slice.
   const double slice = batches ? std::min(lane.Slice(), lane.running_set.Ceiling() / 2) : 0;
   const absl::Time now = clock_.Now() + absl::Seconds(slice);
   return lane.running_set.PlanFull(model, now, 1 / contenders, [this](const Ticket& ticket) {
@@ -122,7 +122,7 @@ std::optional<Batch> Scheduler::NextMembership(Lane& lane) {
   const absl::Time now = clock_.Now();
   size_t idle = lane.running_set.waiting();
   size_t members = lane.running_set.size();
-  // With other lanes it also depends on what these do.
+  // With several lanes, whether a ticket starts here also depends on what the others do.
   if (std::exchange(lane.joins_changed, false) || lanes_.size() > 1) {
     queue_.Offer(now, [&](const Ticket& ticket) {
       if (idle >= kMaxIdle || members >= static_cast<size_t>(options_.max_generating)) {

@@ -24,7 +24,7 @@ class SteadyCondVar {
     changed_.wait(held);
   }
 
-  // The same for no longer than `timeout`.
+  // Wait that lasts no longer than `timeout`.
   void WaitFor(absl::Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Held held{*mutex};
     changed_.wait_for(held, absl::ToChronoNanoseconds(std::min(timeout, kLongest)));
@@ -42,7 +42,7 @@ class SteadyCondVar {
     return true;
   }
 
-  // The same until `deadline`, a time of the steady clock (SteadyNow).
+  // AwaitFor until `deadline`, a time of the steady clock (SteadyNow).
   bool AwaitUntil(absl::Mutex* mutex, const absl::Condition& condition, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return AwaitFor(mutex, condition, deadline - SteadyNow());

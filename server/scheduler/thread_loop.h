@@ -7,11 +7,12 @@
 
 namespace longview::server {
 
-// A thread that runs `body` until it returns. What `body` throws, for want of memory most likely,
-// ends what it was at, and it runs again: what it must not lose is outside of it.
+// Starts a thread that runs `body` until it returns normally. An exception of `body`, most likely
+// std::bad_alloc, abandons its current work and runs it again; state it must keep lives outside.
 template <typename Body>
 std::thread StartThread(Body body) {
   return std::thread([body = std::move(body)]() mutable {
+    // Other threads get time to free memory before the next try.
     constexpr std::chrono::milliseconds kPause(10);
     while (true) {
       try {

@@ -14,7 +14,7 @@ namespace longview::server {
 using TicketId = uint64_t;
 using ModelId = uint32_t;
 
-// Seconds until what never happens.
+// Seconds until an event that never happens.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A request that asks for the device.
@@ -22,23 +22,23 @@ struct Ticket {
   TicketId id = 0;
   ModelId model = 0;
   std::string client;         // The unit of fairness.
-  double seconds = 0;         // Predicted device time,
-  double prompt_seconds = 0;  // and of that, generating: of reading its prompt.
+  double seconds = 0;         // Predicted device time.
+  double prompt_seconds = 0;  // Part of `seconds` for reading the prompt, if it generates.
   double bytes = 0;           // Reserved from the start of its batch to the end of its work.
   absl::Time deadline = absl::InfiniteFuture();
-  // The client's own: refused, or taken out of the queue, where it is out of reach. Else it is a
-  // bound of the server's, and ends only what has really reached it.
+  // Whether the deadline is the client's: then the ticket is refused, or leaves the queue, once it
+  // is out of reach. The server's own time-out ends only what has really reached it.
   bool firm = true;
   double weight = 1;  // The client's share relative to others.
-  // Tickets like it, with itself, that came at one time and all come back if one is refused.
+  // Number of tickets, this one included, that came together and all return if one is refused.
   double list = 1;
   absl::Time arrival = absl::InfinitePast();
-  // The device (Lane::number) that has what it continues; -1 = any. Only if it generates.
+  // The lane that holds the document it continues; -1 = any. Only if it generates.
   int lane = -1;
 
-  // Generating: it goes on over many steps of its model. Facts of that model:
-  int granule = 0;          // Tokens of a prompt are granted in multiples of this; 0 = one batch.
-  double step_seconds = 0;  // Predicted, of a step beyond what its grants add up to; see StepNeed.
+  // Only generating tickets, which go on over many steps of their model, have these two:
+  int granule = 0;          // Prompt tokens are granted in multiples of this; 0 = no generation.
+  double step_seconds = 0;  // Predicted fixed cost of a step, beyond its grants; see StepNeed.
   bool generates() const { return granule > 0; }
 };
 
@@ -47,19 +47,18 @@ struct StepNeed {
   int prefill = 0;             // Tokens to read before the next one can be sampled.
   double prefill_seconds = 0;  // Predicted, per token read.
   double decode_seconds = 0;   // Predicted, of a token for each of its sequences.
-  // Recent measured over predicted time of its model's steps: of tokens sampled, and of those read.
-  double pace = 1, read_pace = 1;
-  double prompt_seconds = 0;  // Predicted, of all of `prefill`.
+  double pace = 1;             // Recent measured over predicted seconds of sampling tokens.
+  double read_pace = 1;        // Recent measured over predicted seconds of reading tokens.
+  double prompt_seconds = 0;   // Predicted, of all of `prefill`.
 };
 
 // The outcome of a step, or of a start, for one ticket.
 struct StepOutcome {
   TicketId id = 0;
-  bool done = false;   // It is over: finished, failed, or dropped.
-  StepNeed need = {};  // Unless done.
-  // The document it read into: a hold (Scheduler::Hold) of `hold_bytes` from here on; 0 = none.
-  uint64_t hold = 0;
-  double hold_bytes = 0;
+  bool done = false;      // Finished, failed, or dropped.
+  StepNeed need = {};     // Unless done.
+  uint64_t hold = 0;      // The document it read into, whose bytes Scheduler::Hold keeps; 0 = none.
+  double hold_bytes = 0;  // Bytes of that document from here on.
 };
 
 enum class Verdict {
@@ -76,9 +75,8 @@ struct Admission {
   double wait_seconds = 0;  // Predicted work in front of it.
   // When a refused request may succeed; unset if waiting does not help.
   std::optional<absl::Duration> retry_after;
-  // Need and limit of the rule that refused: seconds (queue, deadline) or bytes.
-  double need = 0;
-  double limit = 0;
+  double need = 0;   // Needed under the rule that refused: seconds (queue, deadline) or bytes.
+  double limit = 0;  // Limit of that rule, in the same unit.
   // Waiting tickets of another client that made room; they have left the queue.
   std::vector<TicketId> displaced;
   int lanes = 1;  // For a full queue: the devices that `limit` counts.
@@ -98,8 +96,8 @@ enum class TurnKind { kBatch, kStep, kMembership };
 
 struct Batch {
   ModelId model = 0;  // Set for a batch or step.
-  std::vector<TicketId>
-      tickets;         // In the order they were chosen; in a membership turn: to be started.
+  // In the order they were chosen; in a membership turn: to be started.
+  std::vector<TicketId> tickets;
   double seconds = 0;  // Predicted.
   TurnKind kind = TurnKind::kBatch;
   // For a step, beside `tickets`: prompt tokens to read, or 0 for the next token of its sequences.
@@ -110,8 +108,8 @@ struct Batch {
 
 enum class CancelOutcome {
   kUnknown,  // Never seen, or already gone.
-  kRemoved,  // It was waiting; it has left.
-  kRunning,  // It has started; TakeDrops or a membership turn's `leaving` tells the executor.
+  kRemoved,  // Taken out of the queue.
+  kRunning,  // Started already: TakeDrops or a membership turn's `leaving` tells the executor.
 };
 
 struct QueueGauges {

@@ -231,7 +231,7 @@ void WaitingQueue::Offer(absl::Time now, absl::FunctionRef<Reply(const Ticket&)>
     const Client& client = clients_.at(ticket.client);
     const auto line = client.lines.find(ticket.model);
     if (line == client.lines.end()) continue;
-    // Those before it were skipped too.
+    // The tickets before this one in the line were skipped too.
     push(ticket.client, line->second, line->second.upper_bound({urgency, id}));
   }
 }
@@ -266,7 +266,7 @@ double WaitingQueue::WorkAhead(const Ticket& ticket, absl::Time now, Measure mea
   for (const auto& [name, client] : clients_) {
     if (name == ticket.client) continue;
     const double behind = turn - client_shares_.TimeOf(name);
-    // Served first whatever its urgency; served first at most.
+    // Seconds of the other client that go first whatever their urgency; the most that can go first.
     const double least = std::max(0.0, behind - slack_) * client.weight;
     const double most = std::max(0.0, behind + slack_) * client.weight;
     const double urgent =

@@ -50,7 +50,7 @@ class WaitingQueue {
   // `soon`. `may` is asked last.
   const Ticket* NextShort(double seconds, double soon,
                           absl::FunctionRef<bool(const Ticket&)> may) const;
-  // Seconds of such waiting work.
+  // Seconds of the waiting tickets that do not generate and take at most `seconds` each.
   double ShortSeconds(double seconds) const;
 
   // Offers `first`, which `ask` takes, and then others of its model in the order of their turns.
@@ -66,7 +66,7 @@ class WaitingQueue {
   void Offer(absl::Time now, absl::FunctionRef<Reply(const Ticket&)> ask);
   // A step's share of such a ticket's work.
   void Charge(const Ticket& ticket, double seconds);
-  // Its work is over.
+  // Notes that such a ticket's work is over.
   void Leave(const Ticket& ticket);
 
   double ModelTime(ModelId model) const { return model_shares_.TimeOf(model); }
@@ -78,7 +78,7 @@ class WaitingQueue {
   const Ticket* Find(TicketId id) const;
   // REQUIRES: waiting.
   absl::Time Urgency(TicketId id) const { return entries_.at(id).urgency; }
-  // When it has waited for `patience`. REQUIRES: waiting.
+  // The time at which the ticket has waited for `patience`. REQUIRES: waiting.
   absl::Time Aged(TicketId id) const { return entries_.at(id).arrival + patience_; }
 
   // Work that would be served before a ticket like this if nothing else came: what its own
@@ -148,10 +148,10 @@ class WaitingQueue {
   const double slack_;
   const absl::Duration patience_;
   absl::flat_hash_map<TicketId, Entry> entries_;
-  Order arrivals_;                                 // Tickets that do not generate,
-  std::set<std::pair<double, TicketId>> lengths_;  // and their seconds.
-  Order joins_;                                    // Arrivals of those that do.
-  std::map<std::string, Client> clients_;          // Those that want work.
+  Order arrivals_;                                 // Arrivals of tickets that do not generate.
+  std::set<std::pair<double, TicketId>> lengths_;  // Seconds of tickets that do not generate.
+  Order joins_;                                    // Arrivals of generating tickets.
+  std::map<std::string, Client> clients_;          // Clients that want work.
   std::map<ModelId, size_t> model_counts_;
   FairShares<std::string> client_shares_;
   FairShares<ModelId> model_shares_;

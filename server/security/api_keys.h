@@ -21,7 +21,7 @@ struct KeyClient {
   Roles roles;
   double weight = 1;
   uint64_t cache_space = 0;
-  std::shared_ptr<ClientQuota> quota;  // Null: no limits.
+  std::shared_ptr<ClientQuota> quota;  // Limits of the key's name; null: none.
 };
 
 // Thread-safe. The keys may be exchanged while calls come in; a call that was let in stays, and

@@ -1,4 +1,4 @@
-// Where a call comes from, also behind proxies.
+// Client addresses: parsed, grouped into units of fairness, and found behind trusted proxies.
 #pragma once
 
 #include <array>

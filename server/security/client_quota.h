@@ -59,7 +59,7 @@ class ClientQuota {
   mutable absl::Mutex mutex_;  // A leaf: nothing is called under it.
   ClientLimits limits_ ABSL_GUARDED_BY(mutex_);
   int inflight_ ABSL_GUARDED_BY(mutex_) = 0;
-  double tokens_ ABSL_GUARDED_BY(mutex_) = 0;  // In the bucket; negative: owed.
+  double tokens_ ABSL_GUARDED_BY(mutex_) = 0;  // Tokens in the bucket; negative: owed.
   Time filled_ ABSL_GUARDED_BY(mutex_) = Time::min();
 };
 

@@ -14,9 +14,9 @@ inline constexpr size_t kMaxProxyHeader = 16 + 2048;
 struct ProxyHeader {
   enum class Kind {
     kNone,     // The bytes begin something else.
-    kPartial,  // They may become a header; more are needed.
+    kPartial,  // The bytes may become a header; more are needed.
     kWhole,
-    kBad,  // They began as a header and are none.
+    kBad,  // The bytes begin as a header and are none.
   };
   Kind kind = Kind::kNone;
   size_t bytes = 0;  // Length of a whole header; for a partial one, the bytes needed at least.

@@ -1,4 +1,4 @@
-// Which models there are: finds, loads, swaps and unloads them while others serve.
+// The table of models: finds, loads, swaps and unloads them while others serve.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct ServedModel {
   std::string version;
   uint32_t id = 0;  // Unique per load; the scheduler's name for it.
   std::unique_ptr<models::Model> model;
-  // The same on further devices, one each.
+  // Instances of the model on further devices, one each.
   std::vector<std::unique_ptr<models::Model>> further;
   double load_seconds = 0;
 

@@ -44,7 +44,7 @@ std::string HubCacheFolder();
 // The directory of the model's files. NOT_FOUND says what is there instead and how to download it.
 absl::StatusOr<std::string> FindSnapshot(const HubModel& model, const std::string& cache);
 
-// The same in the model's own folder of a cache.
+// FindSnapshot in the model's own folder of a cache.
 absl::StatusOr<std::string> FindSnapshotIn(const HubModel& model, const std::string& folder);
 
 }  // namespace longview::server

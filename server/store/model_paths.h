@@ -1,4 +1,4 @@
-// Which model directories --models means.
+// Finds the model directories that --models names.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct FoundModel {
 struct SkippedDirectory {
   std::string directory;
   std::string reason;
-  bool broken = false;  // It is meant as a model, and cannot be one.
+  bool broken = false;  // Meant as a model, and cannot be one.
 };
 
 // Each of `paths` is a model directory (its name is the model's), a directory of such
@@ -44,7 +44,7 @@ struct SkippedDirectory {
 absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
                                                    bool strict, Log& log);
 
-// The same without the log, and never strict; the directories it skipped.
+// FindModels without a log and never strict; `skipped` gets the directories that were left out.
 absl::StatusOr<std::vector<FoundModel>> FindModels(const std::vector<std::string>& paths,
                                                    std::vector<SkippedDirectory>& skipped);
 

@@ -24,6 +24,7 @@ constexpr absl::Duration kLoadingRetry = absl::Seconds(1);
 
 // Measurements of a warm-up; predictions go by the best of them.
 constexpr int kMoments = 3;
+// Pause between two measurements, in which waiting requests have the device.
 constexpr std::chrono::milliseconds kBetweenMoments(20);
 
 constexpr std::string_view kCpu = "cpu";
@@ -69,6 +70,7 @@ ModelStoreImpl::~ModelStoreImpl() {
   metrics_.SetCacheGauges({});
   metrics_.SetPlanBytes({});
   stopping_ = true;
+  // The loader ends before the entries go, and the reaper last: freeing a model is a task of it.
   loader_.reset();
   Entries entries;
   {
@@ -309,7 +311,8 @@ absl::Status ModelStoreImpl::LoadNow(std::string name) {
   ModelHandle handle = Own(*std::move(served), waiters);
   absl::MutexLock lock(&mutex_);
   Entry& entry = entries_[name];
-  // The one it replaces ends with its last request.
+  // The model that was replaced is freed when its last request is answered; `handle` drops it after
+  // the lock, as its deleter must not run under it.
   if (entry.handle != nullptr && entry.handle->version != handle->version) {
     metrics_.ModelUnloaded(LabelsOf(*entry.handle));
   }
@@ -343,6 +346,7 @@ void ModelStoreImpl::Reap(ServedModel* served, const std::shared_ptr<Waiters>& w
   }
   log_.Info("model freed", {{"model", name}});
   for (Done& waiter : done) waiter(absl::OkStatus());
+  // Counted down last: the destructor waits for it and then takes this object away.
   absl::MutexLock lock(&mutex_);
   --live_;
 }

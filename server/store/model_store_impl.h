@@ -79,14 +79,14 @@ class ModelStoreImpl : public ModelStore {
   using Entries = std::map<std::string, Entry, std::less<>>;
   using NameAndVersion = std::pair<std::string, std::string>;
 
-  // Null: it is gone.
+  // The model of these labels; null if it is gone.
   ModelHandle HandleOf(const ModelLabels& labels) const;
   std::optional<CacheGauges> CacheOf(const ModelLabels& labels) const;
   double PlanBytesOf(const ModelLabels& labels) const;
 
   // Brings the entries up to date with the disk; on an error they stay as they are.
   absl::Status Rescan() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same if it is time and nobody is at it.
+  // Scans if it is time and no other scan runs.
   void RescanIfDue() const ABSL_LOCKS_EXCLUDED(mutex_, scan_mutex_);
   // On the loader's thread.
   absl::Status LoadAllNow(const std::vector<std::string>& names);

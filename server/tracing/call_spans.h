@@ -1,4 +1,4 @@
-// Where the time of one traced call goes, noted by those who work on it.
+// The times of one traced call's parts, noted by the code that works on it.
 #pragma once
 
 #include <array>
@@ -32,7 +32,7 @@ struct CallTrace {
   std::string parent_id;  // 16; empty if the trace begins here.
   std::string request_id;
   std::string_view api;     // Static storage, as in CallInfo.
-  std::string_view method;  // Likewise.
+  std::string_view method;  // Static storage, as in CallInfo.
   std::string model;
   std::string version;
   absl::StatusCode code = absl::StatusCode::kOk;

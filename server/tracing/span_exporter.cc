@@ -11,12 +11,12 @@
 namespace longview::server {
 namespace {
 
-constexpr size_t kMostCalls = 256;  // Calls per message: some 300 KB.
-constexpr absl::Duration kCollecting = absl::Seconds(1);
-constexpr absl::Duration kPatience = absl::Seconds(5);
-constexpr absl::Duration kLastPatience = absl::Seconds(1);
-constexpr absl::Duration kFirstRest = absl::Seconds(1);
-constexpr absl::Duration kLongestRest = absl::Seconds(30);
+constexpr size_t kMostCalls = 256;                          // Calls per message: some 300 KB.
+constexpr absl::Duration kCollecting = absl::Seconds(1);    // Spans gather so long for one message.
+constexpr absl::Duration kPatience = absl::Seconds(5);      // Deadline of an export.
+constexpr absl::Duration kLastPatience = absl::Seconds(1);  // Time left for exports at the end.
+constexpr absl::Duration kFirstRest = absl::Seconds(1);     // First pause after a failed export.
+constexpr absl::Duration kLongestRest = absl::Seconds(30);  // Longest pause; each doubles the last.
 
 std::shared_ptr<grpc::Channel> Connect(std::string_view endpoint) {
   constexpr std::string_view kPlain = "http://";
@@ -31,7 +31,7 @@ std::shared_ptr<grpc::Channel> Connect(std::string_view endpoint) {
   return grpc::CreateChannel(std::string(endpoint), credentials);
 }
 
-// As the protocol says: these may be sent again.
+// Whether OTLP allows sending the spans again after this code.
 bool IsPassing(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::CANCELLED:

@@ -1,4 +1,4 @@
-// Which calls are traced, and the spans' way to a collector.
+// Samples calls for tracing and exports their spans to a collector.
 #pragma once
 
 #include <cstdint>

@@ -204,7 +204,7 @@ FullDecoder::FullDecoder(const models::ForwardDecoder& decoder, int sequences, i
     models::DeviceBackend count(decoder.frame().compute);
     CountForward(largest, models::kDeviceLogitRows, count);
     const models::ForwardNeed need = count.need();
-    // Where spans begin moves with the text: a quarter more.
+    // A quarter more than counted, since the first keys of spans move with the text.
     workspace_ = std::make_unique<models::DeviceTokenWorkspace>(
         device, models::DeviceTokenNeed{need.lists * 5 / 4 + 4096, need.memory() * 5 / 4 + 4096},
         decoder.vocab_size());

@@ -124,7 +124,7 @@ kernels::CacheSequence RandomSequence(kernels::ProjectionCache* cache, int64_t t
   const CacheShape& shape = cache->shape();
   kernels::CacheSequence sequence = BlankSequence(cache, tokens);
   const size_t k_bytes = KeyBytes(shape), v_bytes = ValueBytes(shape);
-  constexpr size_t kPlaces = 4096;  // Where a block's numbers may begin.
+  constexpr size_t kPlaces = 4096;  // Number of offsets at which a block's numbers may begin.
   const std::vector<std::byte> numbers =
       RandomNumbers(std::max(k_bytes, v_bytes) / SizeOf(shape.dtype) + kPlaces, shape.dtype);
   std::mt19937 random(seed);

@@ -20,7 +20,7 @@ void PutOnHost(void* to, const void* from, size_t bytes);
 // follows; its rows are undefined. Aborts if the budget has no room.
 kernels::CacheSequence BlankSequence(kernels::ProjectionCache* cache, int64_t tokens);
 
-// The same with rows that are random in every layer; equal seeds, equal rows.
+// A BlankSequence with rows that are random in every layer; equal seeds, equal rows.
 kernels::CacheSequence RandomSequence(kernels::ProjectionCache* cache, int64_t tokens,
                                       uint32_t seed, const PutBytes& put = PutOnHost);
 

@@ -25,7 +25,7 @@ std::unique_ptr<models::ForwardDecoder> LoadLm(const std::string& directory,
                                                models::Compute compute, int max_tokens,
                                                double cache_bytes);
 
-// The same on a device. Where it has no room, null and why in `reason`.
+// LoadLm on a device. If the device has no room: null, and why in `reason`.
 std::unique_ptr<models::ForwardDecoder> LoadLmOn(std::unique_ptr<models::Device> device,
                                                  const std::string& directory,
                                                  models::Compute compute, int max_tokens,

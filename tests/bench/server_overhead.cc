@@ -7,7 +7,7 @@
 // requests per second and server CPU per request with 32 outstanding, and p50/p99 under
 // Poisson arrivals at half of that rate. Every answer is compared with the model's own.
 //
-// The same calls go first to a bare gRPC service in a child of its own, which parses, hashes and
+// A bare gRPC service in a child of its own gets the same calls first, and parses, hashes and
 // answers in its handler: what gRPC, protobuf and the machine's wake-ups cost without Longview.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -182,7 +182,7 @@ class Client {
   float expected_;
 };
 
-// The same request straight into the model, as the server's stages would do it.
+// Latencies of the request straight into the model, without the server around its stages.
 Latencies MeasureDirect(int rounds) {
   testing::FakeModel model(NothingOptions());
   models::Request request;

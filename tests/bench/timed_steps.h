@@ -13,7 +13,7 @@
 
 namespace longview::bench {
 
-inline constexpr int64_t kMostPlainBytes = int64_t{1} << 30;  // That such a loop moves.
+inline constexpr int64_t kMostPlainBytes = int64_t{1} << 30;  // Most bytes a plain loop moves.
 
 double Median(std::vector<double> values);
 
@@ -22,7 +22,7 @@ double RelativeError(std::span<const float> got, std::span<const double> wanted)
 
 // Positive numbers. Ends the process with a message where one is not.
 std::vector<int64_t> PositiveNumbers(const std::vector<std::string>& texts);
-// The same, multiples of 64: random rows stand for whole segments and blocks.
+// PositiveNumbers that are multiples of 64: random rows stand for whole segments and blocks.
 std::vector<int64_t> Contexts(const std::vector<std::string>& texts);
 
 // Used by one thread. Borrows the contender.

@@ -135,7 +135,7 @@ TEST_F(VectorStoreTest, TheLeastRecentlyUsedGoFirst) {
     const fs::path path = fs::path(Folder()) / keys[i].substr(0, 2) / keys[i].substr(2);
     fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(10 - i));
   }
-  EXPECT_TRUE(store.Find(keys[0], 10));  // Which was the oldest.
+  EXPECT_TRUE(store.Find(keys[0], 10));  // Makes the oldest the youngest.
   store.Trim();
   EXPECT_EQ(Files(), 3u);
   EXPECT_TRUE(store.Find(keys[0], 10));

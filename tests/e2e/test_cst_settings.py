@@ -1,4 +1,4 @@
-"""The Composite Slice Transformer with random weights and configurations beside plain_cst.py, drawn
+"""The Composite Slice Transformer with random weights and configurations beside defined_cst.py, drawn
 anew in every run (slow; needs torch). Nobody published code of this family. LONGVIEW_SEED repeats a
 run."""
 
@@ -9,7 +9,7 @@ from drawn_models import assert_same, infer, seeded, serve, write_model
 
 torch = pytest.importorskip("torch")
 
-from plain_cst import PlainCst, local_rows  # noqa: E402
+from defined_cst import PlainCst, local_rows  # noqa: E402
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,8 @@ ROOMS = ("server", "models", "client")
 
 CLANG = shutil.which("clang++-14") or shutil.which("clang++")
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wthread-safety", "-Wthread-safety-beta", "-Werror=thread-safety",
-         "-Werror=thread-safety-beta", "-ferror-limit=0", "-DLONGVIEW_HD=", "-DAT_PER_OPERATOR_HEADERS", '-DLONGVIEW_VERSION=""',
+         "-Werror=thread-safety-beta", "-ferror-limit=0", "-DLONGVIEW_HD=", "-DAT_PER_OPERATOR_HEADERS",
+         '-DLONGVIEW_VERSION=""',
          f"-I{ROOT}", f"-I{BUILD}/proto", f"-I{BUILD}/generated", f"-idirafter{DEPS}/libtorch/torch/include"]
 ANNOTATION = r"ABSL_(PT_)?(GUARDED_BY|ACQUIRED_(AFTER|BEFORE)|\w*LOCKS_(REQUIRED|EXCLUDED))\("
 INCLUDE = r'^\s*#\s*include "([^"]+)"'
@@ -56,7 +57,7 @@ def reached(name, includes):
 @functools.lru_cache(maxsize=None)
 def units():
     """Units to read, by folder."""
-    annotated = {name for name in grep(ANNOTATION)}
+    annotated = set(grep(ANNOTATION))
     includes = {name: re.findall(INCLUDE, "\n".join(lines), re.MULTILINE) for name, lines in grep(INCLUDE).items()}
     chosen = {name for name in includes if name.endswith(".cc")
               and annotated & {name, *includes[name]}}

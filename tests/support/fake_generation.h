@@ -83,7 +83,7 @@ class FakeGeneration : public models::Generation {
 
   // A step's share: `prefill` tokens of the prompt, or a token for each sequence.
   void Step(int prefill);
-  // It is done, with this error.
+  // Ends the generation with this error.
   void Fail(const absl::Status& status) { failed_ = status; }
 
  private:

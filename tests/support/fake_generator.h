@@ -53,12 +53,12 @@ struct GeneratorOptions {
   double cache_bytes = 1e9;       // Capacity that CacheUse reports.
 
   std::string device = "cpu";
-  FakeDevicePtr lost;  // As of FakeOptions.
+  FakeDevicePtr lost;  // See FakeOptions::lost.
 
-  std::string fail_prepare = "!prepare";  // A prompt with this in it: INVALID_ARGUMENT,
-  std::string fail_start = "!start";      // RESOURCE_EXHAUSTED from Start,
-  std::string fail_step = "!step";        // an exception from the step that reads it,
-  std::string fail_take = "!take";        // INTERNAL from Take.
+  std::string fail_prepare = "!prepare";  // A prompt with this in it: INVALID_ARGUMENT of Prepare.
+  std::string fail_start = "!start";      // A prompt with this: RESOURCE_EXHAUSTED of Start.
+  std::string fail_step = "!step";        // A prompt with this: an exception of the step.
+  std::string fail_take = "!take";        // A prompt with this: INTERNAL of Take.
 
   std::shared_ptr<GeneratorControl> control = std::make_shared<GeneratorControl>();
 };

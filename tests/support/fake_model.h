@@ -122,7 +122,7 @@ class FakeModel : public models::Model {
 // The raw scores the fake gives `ids`, [labels].
 std::vector<float> FakeLogits(const std::vector<int32_t>& ids, int labels);
 
-// The same for text: one token per byte.
+// FakeLogits of a text: one token per byte.
 std::vector<float> FakeLogits(std::string_view text, int labels);
 
 }  // namespace longview::testing

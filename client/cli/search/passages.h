@@ -16,11 +16,11 @@ namespace longview::client {
 
 struct Passage {
   Chunk chunk;
-  WordCounts words;   // Those of the file's path among them; empty where none are looked for.
+  WordCounts words;   // Words of the text and of the file's path; empty if none are looked for.
   double cosine = 0;  // 0 where the search does not go by vectors.
 };
 
-// By what a search goes.
+// A search's question: its words, its vector, or both.
 struct Question {
   std::vector<std::string> stems;      // Empty = not by words.
   const Embedder* embedder = nullptr;  // Null = not by vectors. Borrowed, as the next.

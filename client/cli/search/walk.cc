@@ -69,7 +69,7 @@ class Walk {
 
   int64_t max_file_bytes_;
   FoundFiles* found_;
-  // Those of the folders on the way, outermost first.
+  // Ignore rules of the folders on the way, outermost first.
   std::vector<std::pair<fs::path, server::IgnoreRules>> rules_;
 };
 

@@ -12,12 +12,12 @@ constexpr int kCommon = -2, kOther = -1;
 constexpr size_t kLongestWord = 64;  // Bytes; longer ones are data.
 constexpr size_t kMostKnownWords = size_t{1} << 18;
 
-// As Lucene's list, in order.
+// Lucene's list of English stop words, sorted for binary search.
 constexpr std::string_view kCommonWords[] = {
     "a",   "an",    "and",  "are",   "as",    "at",   "be",   "but", "by",  "for",  "if",
     "in",  "into",  "is",   "it",    "no",    "not",  "of",   "on",  "or",  "such", "that",
     "the", "their", "then", "there", "these", "they", "this", "to",  "was", "will", "with"};
-// Words by which a question asks, in order.
+// Words by which a question asks, sorted for binary search.
 constexpr std::string_view kAskingWords[] = {"do",    "does",  "how", "what", "when",
                                              "where", "which", "who", "why"};
 

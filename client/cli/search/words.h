@@ -43,8 +43,8 @@ class Stemmer {
 
 // A text as a search by words sees it.
 struct WordCounts {
-  int64_t words = 0;            // Common ones not counted.
-  std::vector<int32_t> counts;  // By stem that is looked for.
+  int64_t words = 0;            // Words of the text, without common ones.
+  std::vector<int32_t> counts;  // Occurrences of each stem that is looked for.
 };
 
 // Counts given stems in many texts; stems each word once. Not thread-safe: one for each thread.
@@ -61,7 +61,7 @@ class WordCounter {
   size_t stems_;
   Stemmer stemmer_;
   absl::flat_hash_map<std::string, int> of_stem_;
-  absl::flat_hash_map<std::string, int> of_word_;  // Those that came before.
+  absl::flat_hash_map<std::string, int> of_word_;  // IndexOf of the words seen before.
 };
 
 }  // namespace longview::client

@@ -21,7 +21,7 @@ LONGVIEW_HD inline uint64_t OrderedKey(double x) {
 struct MassCut {
   double wanted;
   double above;  // Mass of larger keys.
-  uint64_t key;  // Its bits found so far; all of them in the end.
+  uint64_t key;  // Bits of the cut's key found so far; all in the end.
 };
 
 template <int kThreads>

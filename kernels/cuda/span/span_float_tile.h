@@ -37,7 +37,7 @@ struct FloatTileShared {
 template <int kD>
 struct FloatTileLane {
   float o[4][kD / 8];  // Four rows; runs of four columns, 32 apart.
-  float s[4][8];       // Their scores with eight keys.
+  float s[4][8];       // Scores of the four rows with eight keys.
   float m;             // Maximum of row thread / 2, both threads the same.
   float l;             // This thread's half of the row's sum.
   float top[2];        // [0]: the largest score of the half, then of the row.

@@ -18,8 +18,8 @@ namespace longview::kernels::cuda {
 // One picture of a batch and the patches of it, row by row; what is left over at its right and
 // lower border belongs to none.
 struct PixelImage {
-  int64_t pixel0;  // Its planes [channels, height, width] among all pixels.
-  int64_t patch0;  // Its first patch among all.
+  int64_t pixel0;  // First pixel of its planes, [channels, height, width].
+  int64_t patch0;  // First patch of the picture.
   int32_t height;
   int32_t width;
   int32_t rows;  // Rows of patches.

@@ -39,7 +39,7 @@ class HeldBytes {
   HeldBytes(const HeldBytes&) = delete;
   HeldBytes& operator=(const HeldBytes&) = delete;
 
-  // So many more. False: there is no room, and nothing is taken.
+  // Takes so many more bytes. False: there is no room, and nothing is taken.
   bool Take(int64_t bytes);
   // Gives back all but so many.
   void Keep(int64_t bytes);

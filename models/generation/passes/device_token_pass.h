@@ -129,7 +129,7 @@ class DeviceTokenPass final : public TokenPass {
   DeviceBackend ops_;
   ForwardNeed need_;
   bool recorded_ = false;          // The pass is a recording. Set by Begin.
-  kernels::cuda::GraphKey sizes_;  // Its key.
+  kernels::cuda::GraphKey sizes_;  // Key of the recording.
   std::vector<WantedRow> wanted_;
   bool open_ = false;  // Work was handed over, and the pass has not come to its end.
   DeviceTokenResults results_;

@@ -65,7 +65,7 @@ class PassDocument final : private DeviceItems {
   void Drop();
 
   const EncoderSequence& document() const { return document_; }
-  // Its part of the cache of documents; what is there counts once it is read.
+  // Part of the cache of documents; what is there counts once the document is read.
   const kernels::CacheSequence& kept() const { return kept_; }
 
  private:

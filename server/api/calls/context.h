@@ -57,8 +57,8 @@ struct ApiContext {
 absl::StatusOr<ModelHandle> FindModel(ApiContext& context, std::string_view name,
                                       std::string_view version);
 
-// The same for one task: name "" = the only model that has it; UNIMPLEMENTED, naming what the
-// model does, if it lacks the task.
+// The model of a call that needs one task: name "" = the only model that has it; UNIMPLEMENTED,
+// naming what the model does, if it lacks the task. Other errors are FindModel's.
 absl::StatusOr<ModelHandle> FindModelForTask(ApiContext& context, std::string_view name,
                                              std::string_view version, models::Task task);
 

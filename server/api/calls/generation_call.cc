@@ -85,7 +85,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     if (all > bytes.bytes()) {
       RETURN_IF_ERROR(bytes.Add(all - bytes.bytes()));
     }
-    const auto held = std::make_shared<const Held>(std::move(piece), std::move(bytes));
+    const auto held = std::make_shared<const Held>(Held{std::move(piece), std::move(bytes)});
     flow_->AddEcho({{held, &held->piece}, first, sequences_});
     return absl::OkStatus();
   }

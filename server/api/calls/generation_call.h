@@ -32,8 +32,8 @@ int SequencesPerItem(const GenerationJob& job);
 std::shared_ptr<PendingCall> StartGeneration(ApiContext& context, const CallInfo& info,
                                              GenerationJob job, std::shared_ptr<PieceFlow> flow);
 
-// The same without pieces: `done` gets the end, once, on a thread of the engine or inside this
-// call.
+// StartGeneration without pieces: `done` gets the end, once, on a thread of the engine or inside
+// this call.
 std::shared_ptr<PendingCall> CollectGeneration(ApiContext& context, const CallInfo& info,
                                                GenerationJob job,
                                                absl::AnyInvocable<void(GenerationEnd)> done);

@@ -19,9 +19,9 @@ namespace longview::server {
 struct GroupEnd {
   // The first failure, unless failures are kept; if it is one, `completed` counts for nothing.
   absl::Status status;
-  size_t failed = 0;  // Its index.
+  size_t failed = 0;  // Index of the first failure.
   std::vector<Completed> completed;
-  std::vector<absl::Status> errors;  // Where failures are kept.
+  std::vector<absl::Status> errors;  // Failures by item, if they are kept; else empty.
   AnswerBytes held = {};             // For `completed` of generated items.
 };
 

@@ -21,11 +21,10 @@ struct ListRequest {
   std::string version;
   std::vector<absl::StatusOr<Request>> items;  // An error stands for a text that is none.
   std::string_view field;                      // The caller's name of the texts; static storage.
-  // A text that fails has its error as its result; else it fails the call, with its index.
+  // Whether a text that fails has its error as its result; else it fails the call, with its index.
   bool partial = false;
-  // As in the requests, the same in all.
-  int top_k = 0;
-  bool return_logits = false;
+  int top_k = 0;               // Equal to that of every request.
+  bool return_logits = false;  // Equal to that of every request.
 };
 
 template <typename Response>

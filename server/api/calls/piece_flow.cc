@@ -103,6 +103,8 @@ PieceFlow::Output PieceFlow::Take() {
     awaited_ = true;
     return out;
   }
+  // A sequence's last piece stays back until the end or another piece follows, so that the last
+  // piece of a call and its end are one message.
   const bool hold = !out.end && !pieces_.empty() && !pieces_.back().finish_reason.empty();
   out.echoes = std::exchange(echoes_, {});
   out.pieces = std::exchange(pieces_, {});

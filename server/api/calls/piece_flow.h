@@ -18,7 +18,7 @@ namespace longview::server {
 
 // How a generating call ended.
 struct GenerationEnd {
-  absl::Status status;               // As the client is told.
+  absl::Status status;               // The status the client is told.
   std::vector<Completed> completed;  // By item; empty unless ok.
   AnswerBytes held = {};             // For `completed`.
 };
@@ -77,11 +77,11 @@ class PieceFlow {
   absl::Mutex mutex_;
   bool awaited_ ABSL_GUARDED_BY(mutex_) = true;  // The reader found nothing and waits.
   bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
-  bool news_ ABSL_GUARDED_BY(mutex_) = false;  // That it is admitted has not been told yet.
+  bool news_ ABSL_GUARDED_BY(mutex_) = false;  // Admitted, and the reader has not been told yet.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Echo> echoes_ ABSL_GUARDED_BY(mutex_);
   std::vector<models::Piece> pieces_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // They take.
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Memory that `pieces_` takes.
   std::optional<GenerationEnd> end_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Which tensors an inference request gets, and how they are made from the items' answers.
+// The output tensors of an inference request: which ones it gets, and how answers become tensors.
 #pragma once
 
 #include <string>
@@ -13,18 +13,18 @@ namespace longview::server {
 
 // How an output comes about.
 enum class OutputKind {
-  kTensor,         // As the model gives it.
+  kTensor,         // A tensor of the model, unchanged.
   kProbabilities,  // From logits.
   kLabel,          // Name of the highest logit.
-  kEntities,       // JSON from the typed answer, as the next two.
+  kEntities,       // JSON from the typed answer; kAnswer and kTop too.
   kAnswer,
   kTop,
-  kText,  // From the generated sequences, as the next three: one row each.
+  kText,  // A row for each generated sequence; kTokenIds, kNumTokens and kScores too.
   kTokenIds,
   kNumTokens,
   kScores,
   kTokenLogprobs,  // From the prompt's log-probabilities.
-  kBoxes,          // From the detections, as the next five.
+  kBoxes,          // From the detections; all kinds below too.
   kDetectionScores,
   kDetectionLabels,
   kDetectionNames,

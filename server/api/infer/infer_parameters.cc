@@ -102,7 +102,7 @@ absl::Status ReadTimeout(const InferParameter& value, InferParameters& out) {
   return absl::OkStatus();
 }
 
-// As JSON, for options whose kind their reader knows. Unset: not a finite number.
+// The parameter as JSON, for options whose reader knows their kind. Unset: not a finite number.
 std::optional<std::string> JsonText(const InferParameter& value) {
   using nlohmann::json;
   if (value.has_double_param()) {

@@ -223,7 +223,7 @@ std::string_view DatatypeName(TensorType type) {
 }
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
-  // As many extents as an excerpt may show, and one.
+  // The most extents that are quoted: one more than an excerpt can show.
   constexpr size_t kShown = 33;
   const auto end = shape.begin() + static_cast<ptrdiff_t>(std::min(shape.size(), kShown));
   return Excerpt(absl::StrCat("[", absl::StrJoin(shape.begin(), end, ","), "]"));

@@ -44,7 +44,7 @@ class DocumentUpload : public std::enable_shared_from_this<DocumentUpload> {
   ApiContext& context_;
   const CallInfo info_;
   ModelLabels labels_;  // Set once the model is found.
-  OpenDocument open_;   // As it was after the last part.
+  OpenDocument open_;   // The document after the last part.
   absl::Mutex mutex_;
   std::string handle_ ABSL_GUARDED_BY(mutex_);  // Empty: not open.
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;

@@ -25,7 +25,7 @@ absl::Status ReadTextField(std::string_view name, std::string value,
 // REQUIRES: maps have string keys.
 void AppendMessage(const google::protobuf::Message& message, std::string* out);
 
-// The same without the fields numbered below `first`.
+// Appends an object like AppendMessage, without the fields numbered below `first`.
 void AppendFields(const google::protobuf::Message& message, int first, std::string* out);
 
 }  // namespace longview::server

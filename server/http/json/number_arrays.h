@@ -17,9 +17,9 @@ namespace longview::server {
 using Numbers = std::variant<std::vector<int64_t>, std::vector<double>>;
 
 struct LiftedArray {
-  size_t ordinal = 0;   // It was the ordinal-th '[' of the reduced text, from 0.
+  size_t ordinal = 0;   // Index of its '[' among those of the reduced text, from 0.
   size_t text_end = 0;  // Byte after its ']' in the reduced text.
-  size_t removed = 0;   // Bytes it lost.
+  size_t removed = 0;   // Bytes cut out of it.
   Numbers numbers;
 };
 
@@ -28,10 +28,10 @@ struct ReducedJson {
   std::string kept;                 // Empty if nothing was lifted: no copy of a long text.
   std::vector<LiftedArray> arrays;  // By ordinal.
   size_t bytes = 0;                 // Sum over all numbers.
-  bool too_large = false;           // They passed the limit; the rest was not read.
+  bool too_large = false;           // The numbers passed the limit; the rest was not read.
 
   std::string_view text() const { return arrays.empty() ? original : std::string_view(kept); }
-  // Where byte `position` of `text` is in the original.
+  // The position in the original of byte `position` of `text`.
   size_t OriginalPosition(size_t position) const;
 };
 

@@ -141,7 +141,7 @@ class HttpServer::Impl {
             }};
   }
 
-  // Where the call comes from, behind proxies too.
+  // Sets the client's address and unit of fairness, also behind proxies.
   void Locate(const HttpRequest& head, CallInfo& info) const {
     std::vector<std::string_view> forwarded;
     if (!proxies_.empty()) forwarded = head.HeaderValues("X-Forwarded-For");

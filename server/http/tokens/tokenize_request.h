@@ -11,7 +11,7 @@
 
 namespace longview::server {
 
-// Which member holds the text, and so whose answer is wanted.
+// The API whose request and answer are meant, told by the member that holds the text.
 enum class TokenizeDialect {
   kOwn,   // text
   kTei,   // inputs: text-embeddings-inference's

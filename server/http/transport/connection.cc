@@ -16,6 +16,7 @@
 namespace longview::server {
 namespace {
 
+// Time between the cancellation of an operation that timed out and the closing of its socket.
 constexpr std::chrono::seconds kAfterTimeout(1);
 // Bounds the unsent bytes of an answer that the system keeps: with its own megabytes, a reader
 // that takes nothing would be noticed late.
@@ -147,7 +148,7 @@ HttpConnection::Answered HttpConnection::ServeOne() {
   head_only_ = false;
   Parser parser;
   parser.header_limit(static_cast<uint32_t>(options_.max_header_bytes));
-  parser.body_limit(boost::none);  // Known once it is admitted.
+  parser.body_limit(boost::none);  // The limit of the path is known once it is admitted.
   HttpRequest request;
   ok = co_await ReadHead(parser, &request_id_);
   if (!ok) co_return false;
@@ -169,6 +170,7 @@ HttpConnection::Answered HttpConnection::ServeOne() {
   answer_.reset();
   phase_ = Phase::kComputing;
   current_ = std::make_shared<Exchange>(
+      // Weak: a handler that keeps the exchange must not keep a closed connection.
       std::move(request), std::move(info), [weak = weak_from_this()](HttpResponse response) {
         const std::shared_ptr<HttpConnection> self = weak.lock();
         if (!self) return;

@@ -44,7 +44,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
                  std::shared_ptr<boost::asio::ssl::context> tls, std::string peer,
                  const ConnectionService& service);
 
-  // Instead of Start: the connection is not served.
+  // Gives the socket back instead of Start, for a connection that is not served.
   boost::asio::ip::tcp::socket TakeSocket() { return std::move(stream_.socket()); }
 
   // Once, before Start: what counts the connection.
@@ -67,14 +67,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   class Call;
   // The request under way, from byte to byte.
   enum class Phase {
-    kOpening,    // Before the first: the handshake.
-    kIdle,       // None; waits for the first byte of one.
-    kHead,       // Its head is being read, or refused.
-    kBody,       // It is admitted; its body is being read, or refused.
-    kComputing,  // Its handler has it, and there is no answer yet.
+    kOpening,    // The TLS handshake, before the first request.
+    kIdle,       // No request; the connection waits for the first byte of one.
+    kHead,       // The head is being read, or refused.
+    kBody,       // The request is admitted; its body is being read, or refused.
+    kComputing,  // The handler has it, and there is no answer yet.
     kStreaming,  // The answer's head is out, its body is being made.
     kWriting,    // The answer is whole, and going out.
-    kClosing,    // No other follows; the last answer is to arrive.
+    kClosing,    // No other request follows; the last answer is still to arrive.
   };
   // How much of the client is there; never goes back.
   enum class Client {
@@ -93,7 +93,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   enum class Leaving {
     kNo,
     kDraining,  // No request follows the one under way.
-    kGivenUp,   // Nor is that one computed to its end.
+    kGivenUp,   // The request under way is not computed to its end either.
   };
   using Task = boost::asio::awaitable<void>;
   using Answered = boost::asio::awaitable<bool>;
@@ -141,7 +141,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void ScheduleTimer();
   void OnTimer();
   void Wake();
-  // There is a Call: an admitted request whose answer is not out.
+  // Whether there is a Call: an admitted request whose answer is not out.
   bool Serving() const { return phase_ >= Phase::kBody && phase_ <= Phase::kWriting; }
   bool Gone() const { return client_state_ == Client::kGone; }
   void Raise(Leaving leaving);
@@ -160,8 +160,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Clock::time_point timer_set_ = Clock::time_point::max();  // When timer_ fires; max = never.
   Clock::time_point deadline_ = Clock::time_point::max();   // For the read or write under way.
   bool timed_out_ = false;
-  boost::asio::steady_timer
-      wake_;  // Cancelling it wakes who waits: AwaitAnswer, WriteStream, StopWatch.
+  // Cancelling it wakes the coroutine that waits on it: AwaitAnswer, WriteStream, StopWatch.
+  boost::asio::steady_timer wake_;
   boost::asio::steady_timer probe_;
 
   std::string request_id_;
@@ -176,9 +176,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Client client_state_ = Client::kWhole;
   Watch watch_ = Watch::kOff;
   std::atomic<Leaving> leaving_ = Leaving::kNo;
-  // As the request's head says.
-  bool head_only_ = false;
-  bool http_1_0_ = false;
+  bool head_only_ = false;  // The request's method is HEAD.
+  bool http_1_0_ = false;   // The request is HTTP/1.0.
   bool keep_alive_ = true;  // Another request may follow.
 };
 

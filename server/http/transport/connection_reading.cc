@@ -158,7 +158,7 @@ boost::asio::awaitable<HttpConnection::ErrorCode> HttpConnection::ReadChunkedBod
 
 HttpConnection::ErrorCode HttpConnection::Reserve(size_t bytes, HttpRequest* request) {
   if (options_.bytes == nullptr || bytes <= kFreeBytes) return {};
-  // With what parsing adds to it.
+  // Half as much again for what parsing adds to the body.
   const uint64_t held = bytes + bytes / 2;
   if (request->held.bytes() >= held) return {};
   if (request->held.bytes() > 0) {

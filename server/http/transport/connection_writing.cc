@@ -44,7 +44,7 @@ HttpConnection::Task HttpConnection::Send(asio::const_buffer first, asio::const_
 }
 
 HttpConnection::Task HttpConnection::WriteStream(HttpResponse& response) {
-  if (http_1_0_) keep_alive_ = false;  // Its end is the end of the connection.
+  if (http_1_0_) keep_alive_ = false;  // Without chunks, only closing tells the body's end.
   phase_ = Phase::kStreaming;
   StartWatch();
   const auto framed = [this](std::string_view data, bool last) {
@@ -77,7 +77,7 @@ HttpConnection::Task HttpConnection::WriteStream(HttpResponse& response) {
       wake_.expires_after(absl::ToChronoNanoseconds(options_.stream_filler));
       written = 0;
       co_await wake_.async_wait(Into(error));
-      quiet = !error;  // An error: woken before that.
+      quiet = !error;  // An error means that the wait was cancelled, by Wake.
       continue;
     }
     const bool asked = watch_ == Watch::kFillerDue;

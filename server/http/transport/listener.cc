@@ -37,7 +37,7 @@ using asio::ip::tcp;
 
 namespace {
 
-// Length-prefixed, as in the protocol.
+// The protocols of ALPN, each behind its length.
 constexpr std::string_view kProtocols = "\x08http/1.1";
 
 // A client that offers only other protocols is served without one: its first line will tell.
@@ -85,7 +85,7 @@ std::string NoRoom() {
 // How long the last answers may take, after the deadline of a stop.
 constexpr absl::Duration kGoodbye = absl::Seconds(1);
 
-// Connections of proxies whose header has not come.
+// Most connections of proxies whose header has not come: none of them counts in the ledger yet.
 constexpr int kMostUnnamed = 1024;
 
 }  // namespace
@@ -207,7 +207,8 @@ void Listener::Impl::Tell(EndCause cause, const std::string& address) const {
 }
 
 void Listener::Impl::Refuse(tcp::socket socket) {
-  // As much as the system takes at once; nobody waits for a client at the limit.
+  // Non-blocking: what the socket does not take at once is lost, since the accepting strand must
+  // not wait for a client at the limit. Over TLS a plain answer would be noise.
   boost::system::error_code ignored;
   socket.non_blocking(true, ignored);
   if (options_.tls == nullptr) socket.write_some(asio::buffer(NoRoom()), ignored);
@@ -282,7 +283,8 @@ void Listener::Impl::Stop(absl::Time deadline) {
     stopping_ = true;
     open.assign(connections_.begin(), connections_.end());
   }
-  // All know it before the first closes: whoever sees one close may count on the others.
+  // All connections know it before the first closes, so that a client that sees one close finds no
+  // other that still takes requests.
   for (const auto& connection : open) connection->TakeNoMore();
   for (const auto& connection : open) connection->Drain();
   open.clear();

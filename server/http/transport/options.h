@@ -33,7 +33,7 @@ struct TransportOptions {
   std::string host = "127.0.0.1";
   int port = 8080;  // 0 = a free one.
   int threads = 2;
-  size_t max_body_bytes = size_t{64} << 20;  // As sent, and again after decompression.
+  size_t max_body_bytes = size_t{64} << 20;  // Limit of the body sent, and again decompressed.
   ConnectionLimits connections;              // Limits of this port.
   ConnectionEnds ends = {};                  // Outlives the listener.
   // Bytes of bodies and answers, by client; null: not counted. Outlives the listener.
@@ -47,8 +47,8 @@ struct TransportOptions {
   // where the request names none). Thread-safe. Empty = none.
   std::function<HttpFields(std::string_view origin)> fields_for_page;
 
-  TrustedProxies proxies =
-      {};  // Their connections are many clients', without a limit of their own.
+  // Peers whose connections carry many clients, and have no limit per address.
+  TrustedProxies proxies = {};
   // Connections of trusted proxies begin with a header of the PROXY protocol, which must be there
   // within header_timeout, and are closed without.
   bool proxy_protocol = false;

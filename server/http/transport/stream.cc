@@ -30,7 +30,7 @@ size_t Stream::TryWrite(asio::const_buffer data) {
 
 asio::awaitable<void> Stream::ShutdownSend(ErrorCode& error) {
   if (tls_) {
-    // As if the peer had closed already: otherwise OpenSSL would wait for it to do so.
+    // Marked as closed by the peer: otherwise OpenSSL would wait for the peer to do so.
     SSL* const ssl = tls_->native_handle();
     SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
     co_await tls_->async_shutdown(asio::redirect_error(asio::use_awaitable, error));

@@ -19,6 +19,8 @@ void WakeQueue::Run() {
   std::vector<Task> tasks;
   {
     absl::MutexLock lock(&mutex_);
+    // Cleared in the same critical section as the swap: a task added after it posts a run of its
+    // own, so that no wake-up is lost.
     tasks.swap(tasks_);
     posted_ = false;
   }

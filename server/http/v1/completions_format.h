@@ -20,11 +20,11 @@ struct CompletionNames {
   int64_t created = 0;     // Unix seconds.
   std::string model;
   bool logprobs = false;      // Whether choices have them.
-  bool alternatives = false;  // And what else could have been: logprobs above 0.
+  bool alternatives = false;  // Whether they name other candidates: logprobs above 0.
 };
 
-// Where the tokens of a choice begin in its text, in Unicode code points. A character that takes
-// several tokens is where each of them begins.
+// The offsets at which a choice's tokens begin in its text, in Unicode code points. All tokens of
+// one character have that character's offset.
 class TextOffsets {
  public:
   // The offset of the next token, which adds `bytes` to the text.

@@ -123,7 +123,7 @@ absl::StatusOr<ListRequest<Request>> ToList(const Like<Request>& like, TextList 
   return list;
 }
 
-// The same call on each of several texts.
+// Runs a typed call on a list of texts.
 template <typename Request, typename Response>
 void RunList(HttpContext& context, const ExchangePtr& exchange, TypedBody& body, TextList texts,
              bool partial, ListCall<Request, Response> call) {

@@ -11,7 +11,7 @@
 
 namespace longview::server {
 
-// Which outputs the caller wants as bytes after the JSON instead of in it.
+// The outputs that the caller wants as bytes after the JSON instead of in it.
 struct OutputForms {
   bool binary_by_default = false;      // binary_data_output of the request.
   std::map<std::string, bool> binary;  // binary_data of an output, if given.
@@ -32,7 +32,7 @@ struct ParsedInference {
 // Triton does. Thread-safe.
 absl::StatusOr<ParsedInference> ReadInference(nlohmann::json head, std::string_view binary);
 
-// The same of a head as it was sent.
+// ReadInference on a head that is still JSON text.
 absl::StatusOr<ParsedInference> ParseInference(std::string_view head, std::string_view binary);
 
 }  // namespace longview::server

@@ -54,7 +54,7 @@ class ApartMemory final : public BlockMemory {
     return bytes;
   }
 
-  // Where a test finds what lies at this address.
+  // The address at which a test can read what lies at `outside`.
   std::byte* Inside(const std::byte* outside) const {
     const auto after = ranges_.upper_bound(outside);
     KERNEL_CHECK(after != ranges_.begin());

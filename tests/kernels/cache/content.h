@@ -116,7 +116,7 @@ class Writer {
                           shape.pool_widths);
   }
 
-  // Where a device of BlockForm::kRows keeps a row: `block` counts layers, as a table's ids do.
+  // The row of a device of BlockForm::kRows: `block` counts layers, as a table's ids do.
   std::byte* RowApart(const void* area, int64_t block, int head, int64_t slot, int columns) const {
     const int64_t pitch = (columns + 7) / 8 * 8;
     const int64_t row = (block * cache_->shape().kv_heads + head) * kBlockSlots + slot;

@@ -41,7 +41,7 @@ struct Way {
   SpanKernel kernel = SpanKernel::kTiles;
 };
 
-// Those of a device; what a trace says of one.
+// The ways of a device.
 std::vector<Way> WaysOf(const TestDevice& device) {
   std::vector<Way> ways = {{Element::kFloat32}, {Element::kBFloat16}, {Element::kFloat16}};
   if (device.Runs(SpanKernel::kWarpgroups)) {

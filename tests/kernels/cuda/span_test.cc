@@ -112,7 +112,7 @@ TEST(LaunchShapeTest, HeadsArePaddedAndSharedMemoryFits) {
   }
 }
 
-// Which kernel runs a row must not depend on what else is in the batch.
+// A row's kernel must not depend on what else is in the batch.
 TEST(LaunchShapeTest, KernelIsAPropertyOfTheCall) {
   SpanCall call{};
   call.Dk = 40;

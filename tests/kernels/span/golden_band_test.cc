@@ -31,7 +31,7 @@ testing::Tensor Load(const models::Checkpoint& file, const std::string& name) {
   return tensor;
 }
 
-// The same on a device's kernels.
+// Checks a band on a device's kernels.
 void CheckOnDevice(BandPattern pattern, const BandSequence& sequence, const testing::Tensor& q,
                    const testing::Tensor& k, const testing::Tensor& v,
                    const testing::Tensor& want) {

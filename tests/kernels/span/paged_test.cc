@@ -219,7 +219,7 @@ TEST(PagedTest, HowAPrefillIsCutChangesNoBit) {
     const Tensor want = run(whole, TileRows(isa));
     EXPECT_EQ(0, std::memcmp(run(whole, 7).data(), want.data(), want.elements() * sizeof(float)));
     for (const int cut : {64, 128, 256}) {
-      // The same tokens with the first `cut` of them committed: q holds the rest only.
+      // Equal tokens, of which the first `cut` are committed: q holds the rest only.
       Stage rest(pattern, {{cut, 300 - cut}}, DType::kFloat32, PanelDType(isa));
       rest.q = whole.q.Slice(cut, 300 - cut);
       rest.k = whole.k;

@@ -13,7 +13,7 @@
 
 namespace longview::kernels::testing {
 
-// Where a case's decisions come from: a seed, or bytes that somebody chose (zeros when they end).
+// The source of a case's decisions: a seed, or bytes that a fuzzer chose (zeros when they end).
 // Tensor values are random in both cases.
 class Choices {
  public:

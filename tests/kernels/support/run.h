@@ -24,7 +24,7 @@ class Threads final : public ParallelFor {
 // its parts was written.
 void RunChecked(const Plan& plan, const Call& call, Isa isa, int threads = 1);
 
-// The same with a given kernel.
+// RunChecked with a given kernel.
 void RunCheckedWith(const TileKernel& kernel, const Plan& plan, const Call& call, int threads = 1);
 
 // The variants that run here for calls of `dtype`; prints which are skipped and why.

@@ -35,7 +35,7 @@ TEST(ParseJson, BrokenTextIsRefusedWithAReason) {
     EXPECT_EQ(value.status().message().rfind("file.json: ", 0), 0u) << value.status();
     EXPECT_NE(value.status().message().find(c.part), std::string::npos) << value.status();
   }
-  // The same key in two objects is fine.
+  // Two objects may have the same key.
   EXPECT_TRUE(ParseJson(R"([{"a": 1}, {"a": {"a": 2}}])", "f").ok());
   EXPECT_TRUE(ParseJson(std::string(60, '[') + std::string(60, ']'), "f").ok());
   // A million brackets must not overflow any stack.

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/models/cst/cst_case.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

@@ -10,7 +10,7 @@
 #include "models/ops/deliver.h"
 #include "models/status_macros.h"
 #include "tests/models/cst/cst_case.h"
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
 namespace {

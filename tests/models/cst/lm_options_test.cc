@@ -9,7 +9,7 @@
 
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/cst/cst_case.h"
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
 namespace {

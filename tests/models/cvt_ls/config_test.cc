@@ -1,4 +1,4 @@
-// Which image sizes and which options a CvT-LS takes.
+// The image sizes and options that a CvT-LS takes.
 #include <gtest/gtest.h>
 
 #include "tests/models/vision/image_case.h"

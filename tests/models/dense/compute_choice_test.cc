@@ -1,4 +1,4 @@
-// Which type a model computes in on a CPU, and why.
+// The choice of a model's compute type on a CPU, and its reason.
 #include "models/dense/compute_choice.h"
 
 #include <string>

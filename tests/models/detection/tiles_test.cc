@@ -126,7 +126,7 @@ TEST(TilesTest, TheBestStayAndEqualScoresKeepTheirOrder) {
   std::vector<TileDetection> few = detections;
   LeaveBest(500, few);
   ASSERT_EQ(few.size(), 500u);
-  EXPECT_EQ(few[7].found.score, detections[7].found.score);  // As they came.
+  EXPECT_EQ(few[7].found.score, detections[7].found.score);  // None left out: the order stays.
   LeaveBest(60, few);
   ASSERT_EQ(few.size(), 60u);
   std::ranges::stable_sort(detections, std::ranges::greater(),
@@ -137,7 +137,7 @@ TEST(TilesTest, TheBestStayAndEqualScoresKeepTheirOrder) {
   }
 }
 
-// As many as 256 tiles of a thousand find, side by side: to compare each with all takes minutes.
+// 256 tiles of a thousand detections each, side by side: comparing each with all takes minutes.
 TEST(TilesTest, AFullPictureIsJoinedAtOnce) {
   std::vector<TileDetection> all;
   for (int tile = 0; tile < kMostTiles; ++tile) {

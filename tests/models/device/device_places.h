@@ -1,5 +1,5 @@
-// Where tests of models on a device run them: on a device that is the host, and on CUDA's first
-// device where there is one.
+// The devices on which tests run models: one that is the host, and CUDA's first device where there
+// is one.
 #pragma once
 
 #include <cstdint>

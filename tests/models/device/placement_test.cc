@@ -1,4 +1,4 @@
-// Where a model of a directory is loaded, in which type, and what is said of it.
+// Placement of a directory's model: the device, the type, and the notes about them.
 #include "models/device/placement.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The same document alone and in any company: equal bits, in both compute types; what others wait
-// for, drop or mark global does not matter.
+// A document gets equal bits alone and in any company, in both compute types, whatever others wait
+// for, drop or mark global.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "models/config/json_reader.h"
 #include "models/model.h"
 #include "models/team_turn.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

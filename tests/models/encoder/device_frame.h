@@ -11,7 +11,7 @@
 #include "models/device/device.h"
 #include "models/directory/model_directory.h"
 #include "models/encoder/family.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 
@@ -35,7 +35,8 @@ struct DeviceGolden {
 // Each request alone within the limits, all together with the same bits, on every device.
 void ExpectGoldenOnDevices(const DeviceGolden& golden);
 
-// The same of any model: limits are on the first tensors' distance from the CPU's in fp32.
+// ExpectGoldenOnDevices for a model without a golden: the limits are on the distance of the first
+// tensors from the CPU's in fp32.
 void ExpectTheCpusAnswers(const std::string& name, const std::string& directory, MakeEncoder make,
                           const std::vector<Request>& requests, double fp32, double bf16);
 

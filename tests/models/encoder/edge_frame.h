@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
 

@@ -12,7 +12,7 @@
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/generation/decoder_reader.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/transformer_ls/device_case.h"
 #include "tests/models/transformer_ls/ls_case.h"
 #include "tests/support/cpu_types.h"
@@ -194,7 +194,7 @@ constexpr Setting kSettings[] = {
     {"cst", "ar_pool_max", "fp32", true},
 };
 
-// Those that this machine computes: on a device that is the host in every type.
+// The settings that this machine computes; a device that is the host computes in every type.
 std::vector<Setting> SettingsHere() {
   std::vector<Setting> here;
   for (const Setting& setting : kSettings) {

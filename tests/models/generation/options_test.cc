@@ -244,7 +244,7 @@ TEST(Settings, LengthsOfTheModelGiveWayToTheRoom) {
   EXPECT_EQ(Resolve({}, Options({{"max_length", "20"}})).max_length, 20);
 }
 
-// As HuggingFace's generate: whoever says which.
+// The rule of HuggingFace's generate, whether the request or the model sets the minima.
 TEST(Settings, OfTwoMinimaThatOfNewTokensCounts) {
   const GenerationSettings both = Resolve(Options({{"min_length", "20"}, {"min_tokens", "4"}}));
   EXPECT_EQ(both.min_new_tokens, 4);

@@ -105,7 +105,7 @@ class Steps {
   }
 
   std::vector<Seen> seen;
-  int64_t pass_tokens = 0;  // As PassStep::Rules.
+  int64_t pass_tokens = 0;  // Value for PassStep::Rules.
   int pass_runs = 0;
 
  private:

@@ -33,7 +33,7 @@ struct PlacedGenerator {
     return LoadGeneratorAt(std::move(device), std::move(files), options, kMake);
   }
 
-  // The same; null where the test failed because of it.
+  // Load, whose error fails the test; then null.
   static std::unique_ptr<Model> LoadOrFail(std::unique_ptr<Device> device,
                                            const std::string& directory,
                                            const std::string& dtype = "fp32") {

@@ -74,7 +74,7 @@ TEST(PipelineTest, PixelsOfAClassifierAreTheReferences) {
   const auto config = ReadJsonFile(root + "/model/preprocessor_config.json");
   auto pipeline = ReadImagePipeline(*config, "preprocessor_config.json");
   ASSERT_TRUE(pipeline.ok()) << pipeline.status();
-  pipeline->rotate = false;  // As the original repository reads its pictures.
+  pipeline->rotate = false;  // The original repository ignores the orientation tag.
   const auto expected = Checkpoint::Open(root + "/expected.safetensors");
   int i = 0;
   for (const auto& path : FilesOf(root + "/images")) {

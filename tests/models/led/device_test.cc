@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tests/models/generation/placed_generator.h"
+#include "tests/models/golden/edited_model.h"
 #include "tests/models/led/led_case.h"
-#include "tests/models/longformer/edited_model.h"
 
 namespace longview::models {
 namespace {

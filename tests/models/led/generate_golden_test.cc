@@ -151,7 +151,7 @@ TEST(LedGenerate, InCompanyAsAlone) {
   }
 }
 
-// They lie on the host until the answer is taken.
+// Wanted states lie on the host until the answer is taken.
 TEST(LedGenerate, StatesThatAreWantedAreReserved) {
   const GoldenCase golden("generate", "led");
   const std::unique_ptr<Model> model = LoadLedCase(golden, "fp32");

@@ -6,7 +6,7 @@
 
 #include "nlohmann/json.hpp"
 #include "tests/models/generation/generator_driver.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 

@@ -15,8 +15,8 @@
 #include "models/status_macros.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
-#include "tests/models/longformer/edited_model.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/edited_model.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

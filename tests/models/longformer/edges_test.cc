@@ -111,7 +111,7 @@ TEST(LongformerEdgesTest, EveryLengthAroundTheWindow) {
   }
 }
 
-// As HuggingFace's classes, which warn.
+// HuggingFace's classes warn of such tensors.
 TEST(LongformerEdgesTest, SurplusTensorsAreNoted) {
   const auto expect_noted = [](const EditedModel& edited, const std::string& part) {
     const auto model = edited.Load();

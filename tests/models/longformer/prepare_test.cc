@@ -4,7 +4,7 @@
 #include <functional>
 #include <utility>
 
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

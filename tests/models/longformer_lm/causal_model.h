@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tests/models/generation/generator_driver.h"
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/luna_decoder/luna_case.h"
 #include "tests/support/cpu_types.h"
 

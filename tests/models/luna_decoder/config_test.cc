@@ -8,7 +8,7 @@
 
 #include "models/model.h"
 #include "tests/models/config/parse_with.h"
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
 namespace {

@@ -9,7 +9,7 @@
 #include "models/dense/compute_choice.h"
 #include "models/generation/decoder/cached_sequence.h"
 #include "models/luna_decoder/memory.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/luna_decoder/luna_case.h"
 
 namespace longview::models {

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "tests/models/generation/generator_driver.h"
-#include "tests/models/longformer/edited_model.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/edited_model.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

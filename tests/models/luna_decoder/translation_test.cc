@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "tests/models/generation/generator_driver.h"
-#include "tests/models/longformer/edited_model.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/edited_model.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/luna_decoder/luna_case.h"
 
 namespace longview::models {

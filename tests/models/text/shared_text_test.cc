@@ -38,7 +38,7 @@ std::string RandomWords(std::mt19937& random, size_t words) {
   return text;
 }
 
-// As text, so that a difference is printed.
+// The result as text, so that a difference is printed.
 std::string Shown(const absl::StatusOr<EncodeResult>& result) {
   if (!result.ok()) return result.status().ToString();
   std::string text = std::to_string(result->tokens_cut) + (result->counted ? " " : "+ ");

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/status_macros.h"
 #include "models/tokenizing.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/support/temp_directory.h"
 
 namespace longview::models {

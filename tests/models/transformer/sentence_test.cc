@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "absl/strings/match.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

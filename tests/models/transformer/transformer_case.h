@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 

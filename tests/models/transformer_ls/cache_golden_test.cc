@@ -8,7 +8,7 @@
 #include <string>
 
 #include "models/transformer_ls/cache_layout.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/transformer_ls/ls_case.h"
 
 namespace longview::models {

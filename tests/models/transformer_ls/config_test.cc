@@ -7,8 +7,8 @@
 
 #include "models/text/byte_codec.h"
 #include "tests/models/config/parse_with.h"
-#include "tests/models/longformer/edited_model.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/edited_model.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

@@ -16,7 +16,7 @@
 #include "models/transformer_ls/pass.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/transformer_ls/device_case.h"
 #include "tests/models/transformer_ls/golden_checks.h"
 #include "tests/models/transformer_ls/golden_names.h"

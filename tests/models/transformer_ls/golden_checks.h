@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/models/generation/decoder_reader.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 

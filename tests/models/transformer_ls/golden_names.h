@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 
-// Those that are there.
+// The golden cases of Transformer-LS's language models that are there.
 inline std::vector<std::string> LsGoldenNames() {
   return GoldenCase::Present(
       "transformer_ls_lm",

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "models/dense/compute_choice.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/transformer_ls/golden_checks.h"
 #include "tests/models/transformer_ls/golden_names.h"
 #include "tests/models/transformer_ls/ls_case.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "models/status_macros.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 namespace longview::models {
 namespace {

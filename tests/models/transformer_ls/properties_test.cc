@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
-#include "tests/models/longformer/edited_model.h"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/edited_model.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/models/transformer_ls/ls_case.h"
 
 namespace longview::models {

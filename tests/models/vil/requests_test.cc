@@ -1,4 +1,4 @@
-// Which image sizes a Vision Longformer takes, and which requests it refuses.
+// The image sizes that a Vision Longformer takes, and the requests that it refuses.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
   return LoadVisionAt(std::move(device), std::move(directory), options, builder);
 }
 
-// Where bits are compared, too: on all places that would take minutes.
+// The only device on which bits are compared, too: on all of them that would take minutes.
 constexpr char kFirstPlace[] = "host";
 
 // A fixture's model with keys of config.json replaced.

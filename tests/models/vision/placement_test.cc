@@ -10,7 +10,7 @@
 #include "models/vision/backbone.h"
 #include "models/vision/load.h"
 #include "tests/kernels/cuda/support/twin.h"
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
 namespace {

@@ -272,7 +272,11 @@ void Backend::LoseDevice() {
   options.lost = std::make_shared<std::atomic<bool>>(true);
   store.Add("lost", options);
   Leave(engine, store, "lost", "tester");
-  EXPECT_TRUE(engine.AwaitIdle(server::SteadyNow() + absl::Seconds(20)));
+  const absl::Time until = server::SteadyNow() + absl::Seconds(20);
+  EXPECT_TRUE(engine.AwaitIdle(until));
+  // The device's thread gives it up after the call's end.
+  while (engine.Able() && server::SteadyNow() < until) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_FALSE(engine.Able());
 }
 
 server::CallInfo TestCall(std::string_view method) {

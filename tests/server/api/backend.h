@@ -65,7 +65,7 @@ class TestStore : public server::ModelStore {
   const std::shared_ptr<Asked> asked_ = std::make_shared<Asked>();
   mutable std::mutex mutex_;
   std::map<std::string, server::ModelStatus> models_;  // Under mutex_.
-  uint32_t last_id_ = 0;                               // Likewise.
+  uint32_t last_id_ = 0;                               // Under mutex_.
 };
 
 // One thread prepares, so that items are prepared in the order in which they were submitted.

@@ -141,7 +141,7 @@ TEST(Infer, ResponseParametersTellTimeAndTruncation) {
       inputs { name: "text" datatype: "BYTES" shape: [1] }
       parameters { key: "truncate" value { bool_param: true } })");
   request.add_raw_input_contents(RawStrings({std::string(5000, 'a')}));
-  // It waits for another, and then takes as long.
+  // The request waits for another, and then computes.
   constexpr absl::Duration kWait = absl::Milliseconds(40), kCompute = absl::Milliseconds(15);
   FakeOptions sleeps;
   sleeps.layer_item_time = kCompute;

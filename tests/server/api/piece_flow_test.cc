@@ -42,7 +42,7 @@ TEST_F(PieceFlowTest, TheReaderIsToldOnceUntilItFindsNothing) {
   EXPECT_TRUE(out.admitted);
   ASSERT_EQ(out.pieces.size(), 1u);
   Add({Part(0, "c")});
-  EXPECT_EQ(ready, 1);  // It has not found nothing yet: it asks again by itself.
+  EXPECT_EQ(ready, 1);  // The last Take found something, so the reader asks again by itself.
   EXPECT_EQ(flow.Take().pieces.size(), 1u);
   EXPECT_TRUE(flow.Take().empty());
   Add({Part(0, "d")});
@@ -66,7 +66,7 @@ TEST_F(PieceFlowTest, SmallPiecesCountAsTheTextTheyBecome) {
 TEST_F(PieceFlowTest, AReaderThatDoesNotReadEndsTheCall) {
   flow.Admit();
   Piece long_one = Part(0, std::string(PieceFlow::kMostBytes / 2, 'x'));
-  long_one.logprobs.clear();  // They have the text a second time, and count.
+  long_one.logprobs.clear();  // Log-probabilities hold the text a second time, and count.
   const auto add = [&] { return flow.Add({long_one}); };
   EXPECT_TRUE(add().ok());
   EXPECT_TRUE(add().ok());

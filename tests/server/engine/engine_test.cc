@@ -266,7 +266,7 @@ TEST_F(EngineTest, FullQueueRefusesWithAHint) {
   Submit(model, "x", running);
   AwaitBlocked();
   for (Box& box : boxes) Submit(model, "x", box);
-  // Which of the four is refused depends on the pool's threads.
+  // Any of the four may be refused: that depends on the pool's threads.
   Await(
       [&] {
         int refused = 0;

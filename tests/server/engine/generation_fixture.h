@@ -129,7 +129,8 @@ class GenerationFixture : public EngineFixture {
     ExpectNoCallLeft();
     EXPECT_EQ(engine_->QueuedSeconds(), 0);
   }
-  // The same of an engine that was shut down, whose scheduler is told nothing more.
+  // Expects that no call is left, also in an engine that was shut down, whose scheduler is told
+  // nothing more.
   void ExpectNoCallLeft() {
     EXPECT_TRUE(engine_->AwaitIdle(SteadyNow() + absl::Seconds(20)));
     Await([&] { return control_->live_items == 0; }, "the items' end");

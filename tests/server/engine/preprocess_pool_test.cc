@@ -69,7 +69,7 @@ TEST(PreprocessPool, LongJobsShareTheirScratch) {
   PreprocessPool pool(4, {.scratch = 2 * kLong});
   ASSERT_TRUE(pool.Add(jobs.Make(1, "a", kLong)));
   jobs.AwaitStarted(1);
-  // As much as there is: alone. What comes later does not pass it.
+  // A job of more scratch than there is runs alone, and no long job that comes later passes it.
   ASSERT_TRUE(pool.Add(jobs.Make(2, "b", 50 * kLong)));
   ASSERT_TRUE(pool.Add(jobs.Make(3, "c", kLong)));
   ASSERT_TRUE(pool.Add(jobs.Make(4, "c")));

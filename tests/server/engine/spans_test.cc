@@ -1,4 +1,4 @@
-// Where the time of a traced call goes.
+// The spans of a traced call: the times of its parts.
 #include <memory>
 #include <mutex>
 #include <vector>

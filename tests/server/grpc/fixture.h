@@ -76,7 +76,7 @@ class GrpcFixture : public ::testing::Test {
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   }
 
-  // That a call was ended by a server that stops: UNAVAILABLE, with one delay in both forms.
+  // Expects that a stopping server ended the call: UNAVAILABLE, with one delay in both forms.
   static void ExpectStopped(const grpc::Status& status, const grpc::ClientContext& context) {
     EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << status.error_message();
     const auto delay = server::RetryDelayOf(status);

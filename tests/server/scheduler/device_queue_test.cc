@@ -29,7 +29,7 @@ struct Departed {
     std::lock_guard lock(mutex);
     for (const Departure& departure : departures) {
       when[departure.id] = absl::Now();
-      // Those that were running are reported to the executor too.
+      // Running tickets are also reported to the executor.
       if (!departure.was_running) waiting.insert(departure.id);
     }
   }

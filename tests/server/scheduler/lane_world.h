@@ -23,10 +23,10 @@ class LaneWorld {
   struct Call {
     Ticket ticket;
     int prefill = 0, tokens = 0;  // Still to do, if it generates.
-    uint64_t document = 0;        // That it reads into.
+    uint64_t document = 0;        // Document that it reads into; 0 = none.
     absl::Time arrival, started = absl::InfiniteFuture(), ended;
     double promised = 0;  // Wait in seconds that its admission predicted.
-    int lane = -1;        // Where it started.
+    int lane = -1;        // Lane on which it started.
     bool cancelled = false;
     End end = End::kNone;
   };

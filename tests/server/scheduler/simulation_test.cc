@@ -105,7 +105,7 @@ class Simulation {
     for (const Departure& departure : scheduler_.Expire()) {
       const Ticket& ticket = known_.at(departure.id).ticket;
       EXPECT_FALSE(departure.was_running) << "started too late";
-      // It really could not be done any more.
+      // An expired ticket really could not be done any more.
       const absl::Time start = scheduler_.running() ? batch_end_ : clock_.Now();
       EXPECT_GT(start + absl::Seconds(ticket.seconds), ticket.deadline);
       known_.erase(departure.id);

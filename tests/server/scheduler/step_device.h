@@ -18,8 +18,8 @@ namespace longview::server {
 struct SimulatedCall {
   Ticket ticket;
   StepNeed need;
-  int tokens = 1;         // To sample.
-  uint64_t document = 0;  // That it reads into: what it reserved stays held.
+  int tokens = 1;         // Tokens to sample.
+  uint64_t document = 0;  // Document that it reads into, whose bytes stay held; 0 = none.
   bool cancelled = false;
   bool over = false;
   int sampled = 0;
@@ -32,7 +32,7 @@ struct SimulatedBatch {
   double seconds = 0;
   int layers = 1;
   double arrival = 0, started = -1, ended = -1;
-  double most_wait = 0;  // By the closed form of scheduler.h.
+  double most_wait = 0;  // Bound of server/scheduler/README.md on a batch's start.
   bool nested = false;
 };
 

@@ -43,7 +43,7 @@ TEST(StepsTest, LongPromptNeverStallsTokens) {
   const double before = device.now();
   while (device.calls.at(99).sampled == 0) ASSERT_TRUE(device.Turn());
   EXPECT_LE(device.largest_gap, kCeiling + kRounding);
-  // It gets what the others leave: they take 22 ms of 100.
+  // The long prompt gets what the others leave: they take 22 ms of 100.
   EXPECT_LT(device.now() - before, 10 / 0.7);
   device.Drain(10000);
 }

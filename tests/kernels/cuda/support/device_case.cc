@@ -41,7 +41,7 @@ int BlocksOf(const Plan& plan, int index, const Source& source) {
   return blocks;
 }
 
-// Which slots of the blocks any span names; of a cache, others may hold anything.
+// Slot by slot of the blocks, whether a span names it; the others of a cache may hold anything.
 std::vector<bool> NamedSlots(const Plan& plan, int index, const Source& source, int blocks) {
   std::vector<bool> named(static_cast<size_t>(blocks) * kBlockSlots);
   for (const Tile& tile : plan.tiles) {

@@ -47,7 +47,7 @@ class EmulatedBarriers {
 
  private:
   struct Barrier {
-    int arrivals = 0;  // That end a phase; 0: not initialised.
+    int arrivals = 0;  // Number of arrivals that ends a phase; 0: not initialised.
     int missing = 0;
     int64_t bytes = 0;  // Expected and not come; below 0: come and not expected.
     uint32_t parity = 0;

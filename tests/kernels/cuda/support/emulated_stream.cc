@@ -102,7 +102,7 @@ Status DestroyStream(Stream* stream) {
   return 0;
 }
 
-// As CUDA's: who waits for a stream that records spoils the recording.
+// CUDA's behaviour: waiting for a stream that records spoils the recording.
 Status Synchronize(Stream* stream) {
   if (stream->recording) return 900;
   RunUntil(stream, stream->handed());

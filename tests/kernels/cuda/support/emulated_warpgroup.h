@@ -35,7 +35,7 @@ class EmulatedShared {
     ASSERT_TRUE(Holds(at, 2)) << "outside";
     memory_[at / 2] = value;
   }
-  // As threads write: to be fenced.
+  // Writes in the way of a thread: products may read it after a fence only.
   void WriteByThread(int at, uint16_t value) {
     Write(at, value);
     if (Holds(at, 2)) written_[at / 16] = 1;
@@ -45,7 +45,7 @@ class EmulatedShared {
   }
   void Fence() { written_.assign(written_.size(), uint8_t{0}); }
 
-  // As products read; `wrong` says of what may not be read why.
+  // Reads in the way of a product; `wrong` says why, if that must not be read.
   uint16_t Read(int64_t at, const char*& wrong) const {
     if (!Holds(at, 2)) {
       wrong = "outside of shared memory";

@@ -20,7 +20,7 @@ class GoldenCase {
 
   // Every case of a family that is there, sorted.
   static std::vector<std::string> Names(const std::string& family);
-  // Those of `names` that are there: tests/golden holds a selection.
+  // The cases among `names` that are there: tests/golden holds a selection.
   static std::vector<std::string> Present(const std::string& family,
                                           const std::vector<std::string>& names);
 

@@ -1,4 +1,4 @@
-#include "tests/models/longformer/edited_model.h"
+#include "tests/models/golden/edited_model.h"
 
 #include "models/checkpoint/convert.h"
 #include "models/config/json_reader.h"

@@ -1,4 +1,4 @@
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Which image sizes a ViL-LS takes.
+// The image sizes that a ViL-LS takes.
 #include <gtest/gtest.h>
 
 #include "tests/models/vision/image_case.h"

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "models/model.h"
 #include "nlohmann/json.hpp"
-#include "tests/models/longformer/golden_case.h"
+#include "tests/models/golden/golden_case.h"
 #include "tests/support/temp_directory.h"
 
 namespace longview::models {

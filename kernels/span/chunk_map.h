@@ -81,6 +81,7 @@ class BatchBiasTables {
   // By table: BiasTables::entries.
   std::vector<std::vector<int32_t>> Entries() const {
     std::vector<std::vector<int32_t>> entries;
+    entries.reserve(tables_.size());
     for (const BiasTables& table : tables_) entries.push_back(table.entries());
     return entries;
   }

@@ -154,6 +154,7 @@ absl::StatusOr<std::set<std::string>> Checkpoint::AddFile(const std::string& pat
 absl::StatusOr<std::vector<TensorView>> Checkpoint::StoredViews(const MappedFile& file) const {
   ASSIGN_OR_RETURN(auto entries, ReadEntries(file));
   std::vector<TensorView> views;
+  views.reserve(entries.size());
   for (TensorEntry& entry : entries) {
     views.push_back({.name = std::move(entry.name),
                      .dtype = entry.dtype,

@@ -98,7 +98,7 @@ struct CstConfig {
 
 // `common` is what the shared reader made of the same object. INVALID_ARGUMENT begins with
 // `origin` and names key, value and what is possible.
-absl::StatusOr<CstConfig> ParseCstConfig(const nlohmann::json& json, const CommonConfig& common,
+absl::StatusOr<CstConfig> ParseCstConfig(const nlohmann::json& value, const CommonConfig& common,
                                          const std::string& origin);
 
 // Architectures of the encoders, and of the language model.

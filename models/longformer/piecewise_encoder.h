@@ -72,7 +72,7 @@ class PiecewiseEncoder {
 
   // The shape that plans depend on.
   struct Shape {
-    Shape(const LongformerContext& context, const EncoderSequence& document);
+    Shape(const LongformerContext& model, const EncoderSequence& read);
     LongformerContext context;
     const EncoderSequence& document;
     int64_t tokens, width;

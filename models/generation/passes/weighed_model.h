@@ -9,6 +9,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/directory/model_directory.h"
 #include "models/generation/passes/token_model.h"
+#include "models/status_macros.h"
 
 namespace longview::models {
 
@@ -25,10 +26,9 @@ class WeighedTokenModel : public TokenModel {
       : config_(std::move(config)), load_(load), directory_(directory) {}
 
   absl::Status Load(std::optional<Compute> compute, DeviceStore* store) final {
-    absl::StatusOr<Weights> weights =
-        load_(config_, directory_.checkpoint, directory_.path, compute, store);
-    if (weights.ok()) weights_ = *std::move(weights);
-    return weights.status();
+    ASSIGN_OR_RETURN(weights_,
+                     load_(config_, directory_.checkpoint, directory_.path, compute, store));
+    return absl::OkStatus();
   }
   double parameters() const final { return weights_.parameters; }
   double memory_bytes() const final { return weights_.memory_bytes; }

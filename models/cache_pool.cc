@@ -15,7 +15,7 @@ struct CachePool::Devices {
 
   const int64_t bytes;
   absl::Mutex mutex;
-  // Its elements never move, and are handed out.
+  // A device's memory by its name. References are handed out: elements of a std::map never move.
   std::map<std::string, kernels::CacheMemory, std::less<>> memory ABSL_GUARDED_BY(mutex);
 };
 

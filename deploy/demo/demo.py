@@ -92,7 +92,7 @@ def detect(demo):
     demo.step("A page as a picture")
     found = demo.post("/v1/detect?model=page-layout&score_threshold=0.6", PAGE.read_bytes(),
                       "image/jpeg")
-    counts = {}
+    counts: dict = {}
     for detection in found["detections"]:
         counts[detection["label"]] = counts.get(detection["label"], 0) + 1
     pixels = found["usage"]["width"] * found["usage"]["height"]

@@ -43,7 +43,7 @@ class Sampler:
         return self
 
     def read(self):
-        for line in self.process.stdout:
+        for line in self.process.stdout or ():
             fields = [number(field) for field in line.split(",")]
             if len(fields) == len(FIELDS):
                 self.samples.append(fields)
@@ -58,11 +58,10 @@ class Sampler:
         what the device does not say is missing."""
         columns = zip(*self.samples) if self.samples else [()] * len(FIELDS)
         said = [[value for value in column if value is not None] for column in columns]
-        found = {"samples": len(self.samples)}
-        for name, values, reduce in zip(("utilisation", "memory_mib", "watts"), said,
-                                        (statistics.fmean, max, statistics.fmean)):
+        found: dict = {"samples": len(self.samples)}
+        for name, values in zip(("utilisation", "memory_mib", "watts"), said):
             if values:
-                found[name] = reduce(values)
+                found[name] = max(values) if name == "memory_mib" else statistics.fmean(values)
         return found
 
 

@@ -64,7 +64,8 @@ class Tools:
                                 HERE.parents[1] / "bin/longview")
         self.server = arguments.server
         self.out = arguments.out
-        self.access, self.flags = {"insecure": True}, [f"--server={arguments.server}"]
+        self.access: dict = {"insecure": True}
+        self.flags = [f"--server={arguments.server}"]
         if arguments.ca:
             self.access = {"insecure": False, "cacert": str(arguments.ca)}
             self.flags += ["--tls", f"--ca={arguments.ca}"]
@@ -95,7 +96,7 @@ class Tools:
 
     def load(self, run, name, *given):
         """A report of `run` with what was watched meanwhile as its "gpu"."""
-        found = {}
+        found: dict = {}
         with self.watched(found):
             report = run(name, *given)
         return self.save(name, {**report, "gpu": found}) if found else report

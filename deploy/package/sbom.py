@@ -43,7 +43,7 @@ def owner(library):
 
 def debian_packages(folder):
     """{package: (version, [libraries])} of the libraries directly in a folder."""
-    packages = {}
+    packages: dict = {}
     for path in sorted(folder.iterdir()):
         if path.is_symlink() or not path.is_file() or path.name.startswith("liblongview"):
             continue

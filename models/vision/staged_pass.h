@@ -2,8 +2,8 @@
 // tokens of the map before, or of pixels, and a number of blocks over ragged rows. The residual
 // stream is fp32 in every compute type.
 //
-// Its results are the vectors that enter the head of all pictures of the ragged batch, then the
-// wanted maps [channels, rows, columns], picture by picture, stages rising.
+// The results of a pass are the vectors that enter the head of all pictures of the ragged batch,
+// then the wanted maps [channels, rows, columns], picture by picture, stages rising.
 #pragma once
 
 #include <cstddef>

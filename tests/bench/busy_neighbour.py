@@ -61,7 +61,7 @@ class Served:
         answer = self.connection.getresponse()
         content = answer.read()
         if answer.status != 200:
-            raise SystemExit(f"{self.name}: {path}: {answer.status} {content[:300]}")
+            raise SystemExit(f"{self.name}: {path}: {answer.status} {content[:300]!r}")
         return content
 
 

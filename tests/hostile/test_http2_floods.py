@@ -58,7 +58,12 @@ def test_rapid_reset(victim, whole):
         stream = state.get(id(attacker), 1)
         state[id(attacker)] = stream + 200
         sent = []
-        send, attacker.send = attacker.send, lambda data: sent.append(data) or True
+
+        def keep(data):
+            sent.append(data)
+            return True
+
+        send, attacker.send = attacker.send, keep
         for number in range(stream, stream + 200, 2):
             attacker.call(number, CLASSIFY)
             if whole:

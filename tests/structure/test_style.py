@@ -72,7 +72,7 @@ CHECKS = [
     (format_complaints, C_SUFFIXES, "int  Two( int a ){return a+1 ;}\n"),
     (riddles, C_SUFFIXES, "int count = 0;  // Of the others.\n"),
     (ruff_complaints, (".py",), "import os\n"),
-    (mypy_complaints, (".py",), "count: int = 'one'\n"),
+    (mypy_complaints, (".py",), "def count():\n    return len(1)\n"),
     (shell_complaints, (".sh",), "#!/bin/sh\ncd $1\n"),
 ]
 NAMES = [check[0].__name__ for check in CHECKS]

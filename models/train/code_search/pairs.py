@@ -58,7 +58,7 @@ def python(text):
         begin = min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1
         if question and len(node.body) > 1:
             length = MOST_LINES + first.end_lineno - first.lineno
-            found.append((question, begin, min(node.end_lineno, begin + length), "Python"))
+            found.append((question, begin, min(node.end_lineno or begin, begin + length), "Python"))
     return _without(lines, removed, found)
 
 

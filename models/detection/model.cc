@@ -164,7 +164,7 @@ class DetectorModel final : public Model {
   EncoderRates rates_;
   BestRates best_;  // The best of all warm-ups.
   // Used by the executor's thread, as the runs are.
-  mutable ScratchKeeper scratch_;
+  mutable ScratchPool scratch_;
   mutable TeamChoice teams_;
 };
 

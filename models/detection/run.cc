@@ -50,7 +50,7 @@ HostTensor TensorOf(const std::string& name, const FeatureMap& map) {
 }  // namespace
 
 DetectionRun::DetectionRun(const DetectorParts& parts, std::span<const Item* const> items,
-                           ScratchKeeper& scratch, TeamChoice* teams, RunTimes* times)
+                           ScratchPool& scratch, TeamChoice* teams, RunTimes* times)
     : parts_(parts),
       scratch_(scratch),
       times_(times),
@@ -82,7 +82,7 @@ bool DetectionRun::Step() {
   while (current_ < items_.size() && dropped_[current_]) {
     batch_.reset();
     head_.reset();
-    loan_.reset();
+    lease_.reset();
     maps_.clear();
     found_.clear();
     piece_ = 0;
@@ -154,9 +154,9 @@ void DetectionRun::BeginHead() {
   input.score_threshold = item().score_threshold;
   input.detections = item().detections;
   input.masks = item().masks;
-  loan_ = std::make_unique<ScratchLoan>(
+  lease_ = std::make_unique<ScratchLease>(
       scratch_, parts_.head->ScratchBytes(input.padded, input.detections, input.masks));
-  head_ = parts_.head->Begin(input, loan_->data(), times_);
+  head_ = parts_.head->Begin(input, lease_->data(), times_);
 }
 
 void DetectionRun::EndPiece() {
@@ -172,7 +172,7 @@ void DetectionRun::EndPiece() {
     LeaveBest(MostFound(item()), found_);
   }
   head_.reset();
-  loan_.reset();
+  lease_.reset();
   maps_.clear();
   head_maps_.clear();
   if (++piece_ < item().pieces.size()) return;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/detection/config.h"
 #include "models/detection/head.h"
 #include "models/detection/item.h"
@@ -30,8 +30,8 @@ struct DetectorParts {
 class DetectionRun final : public Run {
  public:
   // Borrowed arguments outlive the run; `teams` and `times` may be null.
-  DetectionRun(const DetectorParts& parts, std::span<const Item* const> items,
-               ScratchKeeper& scratch, TeamChoice* teams, RunTimes* times = nullptr);
+  DetectionRun(const DetectorParts& parts, std::span<const Item* const> items, ScratchPool& scratch,
+               TeamChoice* teams, RunTimes* times = nullptr);
 
   bool Advance() override;
   void Drop(int i) override {
@@ -52,7 +52,7 @@ class DetectionRun final : public Run {
   void KeepTensors();
 
   const DetectorParts parts_;
-  ScratchKeeper& scratch_;
+  ScratchPool& scratch_;
   RunTimes* const times_;
   TeamTurn turn_;
   std::vector<const DetectionItem*> items_;
@@ -67,7 +67,7 @@ class DetectionRun final : public Run {
   std::unique_ptr<VisionBatch> batch_;
   std::vector<int> stages_;       // Stages whose maps the batch gives.
   std::vector<FeatureMap> maps_;  // In that order.
-  std::unique_ptr<ScratchLoan> loan_;
+  std::unique_ptr<ScratchLease> lease_;
   std::unique_ptr<HeadRun> head_;
   std::vector<FeatureMap> head_maps_;
   std::vector<TileDetection> found_;  // From all pieces so far.

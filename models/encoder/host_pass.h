@@ -15,7 +15,7 @@ namespace longview::models {
 class HostPass final : public EncoderBatch {
  public:
   // REQUIRES: context and scratch outlive it. `times` may be null.
-  HostPass(std::unique_ptr<EncoderPass> pass, const ComputeContext& context, ScratchKeeper& scratch,
+  HostPass(std::unique_ptr<EncoderPass> pass, const ComputeContext& context, ScratchPool& scratch,
            RunTimes* times)
       : pass_(std::move(pass)),
         need_(CountOnHost(*pass_, context).need),

@@ -157,7 +157,7 @@ class EncoderModel final : public Model, public Tokenizing {
   EncoderRates rates_;
   BestRates best_;  // The best of all warm-ups.
   // Used by the executor's thread alone, as the runs are.
-  mutable ScratchKeeper scratch_;
+  mutable ScratchPool scratch_;
   mutable TeamChoice teams_;
 };
 

@@ -122,7 +122,7 @@ double PlacedEncoder::memory_bytes() const {
   return static_cast<double>(placement_.weight_bytes + placement_.room.device());
 }
 
-std::unique_ptr<EncoderBatch> PlacedEncoder::Begin(Sequences sequences, ScratchKeeper& scratch,
+std::unique_ptr<EncoderBatch> PlacedEncoder::Begin(Sequences sequences, ScratchPool& scratch,
                                                    RunTimes* times) const {
   if (!workspace_) {
     auto pass = family_->MakePass(context_.compute, sequences, context_.tile_rows());

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/cost/work.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/device/placement.h"
 #include "models/encoder/batch.h"
 #include "models/encoder/family.h"
@@ -48,7 +48,7 @@ class PlacedEncoder {
   double memory_bytes() const;
 
   // The batch. REQUIRES: sequences, scratch and this outlive it. `times` is added to, unless null.
-  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchKeeper& scratch,
+  std::unique_ptr<EncoderBatch> Begin(Sequences sequences, ScratchPool& scratch,
                                       RunTimes* times) const;
 
   // The heads of all items of a batch that were not dropped, together, after its last layer.

@@ -208,7 +208,7 @@ Answer MakeAnswer(const EncoderFacts& facts, const Tokenizer* tokenizer, const E
 }  // namespace
 
 EncoderTaskRun::EncoderTaskRun(const PlacedEncoder& encoder, const EncoderBackEnd& back,
-                               std::span<const Item* const> items, ScratchKeeper& scratch,
+                               std::span<const Item* const> items, ScratchPool& scratch,
                                TeamChoice* teams, RunTimes* times)
     : encoder_(encoder),
       back_(back),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/base/parallel.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/encoder/item.h"
 #include "models/encoder/placed_encoder.h"
 #include "models/encoder/sentence_pipeline.h"
@@ -27,7 +27,7 @@ class EncoderTaskRun final : public Run {
  public:
   // Borrowed arguments outlive the run; `teams` and `times` may be null.
   EncoderTaskRun(const PlacedEncoder& encoder, const EncoderBackEnd& back,
-                 std::span<const Item* const> items, ScratchKeeper& scratch, TeamChoice* teams,
+                 std::span<const Item* const> items, ScratchPool& scratch, TeamChoice* teams,
                  RunTimes* times = nullptr);
 
   bool Advance() override;
@@ -40,7 +40,7 @@ class EncoderTaskRun final : public Run {
 
   const PlacedEncoder& encoder_;
   const EncoderBackEnd back_;
-  ScratchKeeper& scratch_;
+  ScratchPool& scratch_;
   RunTimes* const times_;
   TeamTurn turn_;
   std::vector<const EncoderItem*> items_;

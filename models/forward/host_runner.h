@@ -1,7 +1,7 @@
 // A forward on the host, layer by layer, in scratch that its model keeps.
 #pragma once
 
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/forward/forward.h"
 #include "models/ops/host_backend.h"
 
@@ -12,7 +12,7 @@ class HostRunner {
  public:
   // `need` was counted of this forward. All is borrowed; `times` may be null.
   HostRunner(Forward& forward, const ForwardNeed& need, const ComputeContext& context,
-             ScratchKeeper& scratch, RunTimes* times)
+             ScratchPool& scratch, RunTimes* times)
       : forward_(forward),
         scratch_(scratch, need.memory()),
         backend_(context, need, scratch_.data(), times) {}
@@ -37,7 +37,7 @@ class HostRunner {
 
  private:
   Forward& forward_;
-  ScratchLoan scratch_;
+  ScratchLease scratch_;
   HostBackend backend_;
   int layer_ = 0;
 };

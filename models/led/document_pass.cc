@@ -136,8 +136,8 @@ void LedReader::Take(int64_t first, int64_t count, const float* x, const std::by
   };
   HostBackend counted(context_);
   store(counted);
-  const ScratchLoan loan(what_.scratch, counted.need().memory());
-  HostBackend backend(context_, counted.need(), loan.data(), what_.times);
+  const ScratchLease lease(what_.scratch, counted.need().memory());
+  HostBackend backend(context_, counted.need(), lease.data(), what_.times);
   store(backend);
 }
 

@@ -60,7 +60,7 @@ size_t PiecewiseEncoder::HeldBytes(const LongformerContext& context,
 
 PiecewiseEncoder::PiecewiseEncoder(const LongformerContext& context,
                                    const EncoderSequence& document, EncodedRows& sink,
-                                   ScratchKeeper& scratch, RunTimes* times)
+                                   ScratchPool& scratch, RunTimes* times)
     : shape_(context, document),
       context_(shape_.context),
       sink_(sink),
@@ -118,8 +118,8 @@ template <typename Body>
 void PiecewiseEncoder::Run(Body&& body) {
   HostBackend count(context_);
   body(count);
-  const ScratchLoan loan(scratch_, count.need().memory());
-  HostBackend backend(context_, count.need(), loan.data(), times_);
+  const ScratchLease lease(scratch_, count.need().memory());
+  HostBackend backend(context_, count.need(), lease.data(), times_);
   body(backend);
 }
 

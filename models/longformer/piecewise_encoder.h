@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "models/cost/stopwatch.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/encoder/sequence.h"
 #include "models/longformer/layer.h"
 
@@ -39,7 +39,7 @@ class PiecewiseEncoder {
  public:
   // All borrowed; `times` may be null. The document has a token. Throws std::bad_alloc.
   PiecewiseEncoder(const LongformerContext& context, const EncoderSequence& document,
-                   EncodedRows& sink, ScratchKeeper& scratch, RunTimes* times);
+                   EncodedRows& sink, ScratchPool& scratch, RunTimes* times);
 
   // Exact bytes that it holds from one piece to the next.
   static size_t HeldBytes(const LongformerContext& context, const EncoderSequence& document);
@@ -106,7 +106,7 @@ class PiecewiseEncoder {
   const Shape shape_;
   const LongformerContext& context_;  // Shape and settings.
   EncodedRows& sink_;
-  ScratchKeeper& scratch_;
+  ScratchPool& scratch_;
   RunTimes* const times_;
   std::vector<Step> steps_;
   std::vector<double> costs_;  // Cost of all rows of the steps before each, and of all.

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "models/cost/work.h"
 #include "models/dense/compute.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/image/pipeline.h"
 #include "models/model.h"
 
@@ -81,7 +81,7 @@ class VisionFamily {
   // REQUIRES: inputs, scratch and this outlive the batch; sizes passed CheckSize. `times` is added
   // to, unless null.
   virtual std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs,
-                                             ScratchKeeper& scratch, RunTimes* times) const = 0;
+                                             ScratchPool& scratch, RunTimes* times) const = 0;
 
   // Exact bytes that an image of this size uses beside weights and results when it is alone.
   virtual size_t WorkspaceBytes(ImageSize size) const = 0;

@@ -91,7 +91,7 @@ class VisionModel final : public Model {
   EncoderRates rates_;
   BestRates best_;  // The best of all warm-ups.
   // Used by the executor's thread, as the runs are.
-  mutable ScratchKeeper scratch_;
+  mutable ScratchPool scratch_;
   mutable TeamChoice teams_;
 };
 

@@ -96,7 +96,7 @@ class HostPassBatch final : public PassBatch<Family> {
   using Context = typename Family::Context;
 
   // REQUIRES: scratch outlives the batch.
-  HostPassBatch(const Context& context, std::span<const VisionInput> inputs, ScratchKeeper& scratch,
+  HostPassBatch(const Context& context, std::span<const VisionInput> inputs, ScratchPool& scratch,
                 RunTimes* times)
       : PassBatch<Family>(context, inputs),
         scratch_(scratch),
@@ -128,7 +128,7 @@ class HostPassBatch final : public PassBatch<Family> {
     return true;
   }
 
-  ScratchKeeper& scratch_;
+  ScratchPool& scratch_;
   RunTimes* const times_;
   std::vector<bool> dropped_;
   std::vector<int> members_;  // The pictures that take part.

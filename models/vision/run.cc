@@ -24,7 +24,7 @@ HostTensor Floats(const std::string& name, std::vector<int64_t> shape,
 }  // namespace
 
 VisionRun::VisionRun(const VisionFamily& family, std::span<const Item* const> items,
-                     ScratchKeeper& scratch, TeamChoice* teams, RunTimes* times)
+                     ScratchPool& scratch, TeamChoice* teams, RunTimes* times)
     : family_(family), scratch_(scratch), times_(times), turn_(teams), dropped_(items.size()) {
   turn_.Begin(items);
   for (const Item* item : items) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/model.h"
 #include "models/team_turn.h"
 #include "models/vision/family.h"
@@ -18,7 +18,7 @@ namespace longview::models {
 class VisionRun final : public Run {
  public:
   // Borrowed arguments outlive the run; `teams` and `times` may be null.
-  VisionRun(const VisionFamily& family, std::span<const Item* const> items, ScratchKeeper& scratch,
+  VisionRun(const VisionFamily& family, std::span<const Item* const> items, ScratchPool& scratch,
             TeamChoice* teams, RunTimes* times = nullptr);
 
   bool Advance() override;
@@ -30,7 +30,7 @@ class VisionRun final : public Run {
   Answer MakeAnswer(int i);
 
   const VisionFamily& family_;
-  ScratchKeeper& scratch_;
+  ScratchPool& scratch_;
   RunTimes* const times_;
   TeamTurn turn_;
   std::vector<const ImageItem*> items_;

@@ -121,7 +121,7 @@ class StagedFamily final : public VisionFamily {
     return work;
   }
 
-  std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs, ScratchKeeper& scratch,
+  std::unique_ptr<VisionBatch> Begin(std::span<const VisionInput> inputs, ScratchPool& scratch,
                                      RunTimes* times) const override {
     if (placement_ == nullptr) {
       return std::make_unique<HostPassBatch<Forward>>(context_, inputs, scratch, times);

@@ -37,7 +37,7 @@ class FullDecoder {
   std::unique_ptr<models::DeviceTokenWorkspace> workspace_;  // and so is this.
   kernels::CacheBudget budget_;
   std::unique_ptr<kernels::ProjectionCache> cache_;
-  models::ScratchKeeper scratch_;
+  models::ScratchPool scratch_;
 };
 
 }  // namespace longview::bench

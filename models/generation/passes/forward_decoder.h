@@ -11,7 +11,7 @@
 #include "kernels/cache/cache_budget.h"
 #include "kernels/cache/projection_cache.h"
 #include "models/cost/stopwatch.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/generation/decoder/cache_room.h"
 #include "models/generation/decoder/decoder.h"
 #include "models/generation/decoder/encoder_stage.h"
@@ -90,7 +90,7 @@ class ForwardDecoder final : public Decoder {
   std::unique_ptr<kernels::CacheBudget> budget_;
   std::unique_ptr<kernels::ProjectionCache> cache_, documents_;
   std::unique_ptr<CountedCosts> costs_;
-  ScratchKeeper scratch_;
+  ScratchPool scratch_;
   const std::unique_ptr<Stage> stage_;  // Null without an encoder.
   RunTimes* times_ = nullptr;
 };

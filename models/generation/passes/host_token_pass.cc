@@ -28,7 +28,7 @@ void CountForward(TokenForward& forward, int64_t logit_rows, Backend& count) {
 }
 
 HostTokenPass::HostTokenPass(std::unique_ptr<TokenForward> forward, const ComputeContext& context,
-                             ScratchKeeper& scratch, RunTimes* times)
+                             ScratchPool& scratch, RunTimes* times)
     : forward_(std::move(forward)),
       runner_(*forward_, NeedOnHost(*forward_, context), context, scratch, times) {}
 

@@ -15,7 +15,7 @@ class HostTokenPass final : public TokenPass {
   // REQUIRES: context and scratch outlive it. `times` is added to, unless null. The forward makes
   // all its rows of logits at once.
   HostTokenPass(std::unique_ptr<TokenForward> forward, const ComputeContext& context,
-                ScratchKeeper& scratch, RunTimes* times);
+                ScratchPool& scratch, RunTimes* times);
 
   // Exact bytes of scratch and of the library's results.
   static double WorkspaceBytes(TokenForward& forward, const ComputeContext& context);

@@ -29,7 +29,7 @@ struct SourceContext {
   const TokenFrame* frame = nullptr;
   const ComputeContext* host = nullptr;
   DecoderPlacement* placement = nullptr;  // On a device; null: on the host.
-  ScratchKeeper* scratch = nullptr;
+  ScratchPool* scratch = nullptr;
   kernels::CacheBudget* budget = nullptr;
 };
 

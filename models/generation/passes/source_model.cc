@@ -19,7 +19,7 @@ class LayerReader final : public SourceReader {
         tokens_(what.document.tokens()),
         width_(width),
         states_(what.states),
-        pass_(std::move(forward), what.host, keeper_, what.times) {}
+        pass_(std::move(forward), what.host, scratch_pool_, what.times) {}
 
   int64_t held_bytes() const override { return static_cast<int64_t>(pass_.scratch_bytes()); }
 
@@ -38,7 +38,7 @@ class LayerReader final : public SourceReader {
  private:
   const int64_t layers_, tokens_, width_;
   float* const states_;
-  ScratchKeeper keeper_{0};
+  ScratchPool scratch_pool_{0};
   HostPass pass_;
   int64_t done_ = 0;
 };

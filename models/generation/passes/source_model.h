@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "kernels/cache/projection_cache.h"
 #include "models/cost/stopwatch.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/device/device_workspace.h"
 #include "models/encoder/pass.h"
 #include "models/encoder/rules.h"
@@ -35,7 +35,7 @@ struct SourceReading {
   const kernels::CacheSequence& kept;  // The part of it in frame.documents.
   float* states;                       // [tokens, width] last hidden states; null: not wanted.
   const ComputeContext& host;
-  ScratchKeeper& scratch;
+  ScratchPool& scratch;
   RunTimes* times;  // May be null.
 };
 

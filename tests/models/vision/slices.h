@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "models/dense/compute.h"
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 #include "models/image/pipeline.h"
 #include "models/vision/family.h"
 #include "models/vision/pass_batch.h"
@@ -36,8 +36,8 @@ SliceResults RunBatch(const typename Forward::Context& context,
     input.pixels = &pixels;
     for (size_t s = 0; s < stages; ++s) input.stages.push_back(static_cast<int>(s));
   }
-  ScratchKeeper keeper;
-  HostPassBatch<Forward> batch(context, inputs, keeper, nullptr);
+  ScratchPool pool;
+  HostPassBatch<Forward> batch(context, inputs, pool, nullptr);
   while (batch.Advance()) {
   }
   SliceResults results;

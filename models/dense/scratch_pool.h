@@ -1,10 +1,10 @@
-// Lends one block of scratch to one run after another: a short run would spend a good part of its
-// time on pages fresh from the system.
+// Keeps one block of scratch and leases it to one run after another: a short run would spend a good
+// part of its time on pages fresh from the system.
 //
 // Memory kept while nothing runs is bounded: blocks above `most_kept` bytes go back
 // at once (a run that needs so much computes long enough not to notice), and a block that recent
 // runs left mostly unused goes back after a few of them.
-// Not thread-safe: a model's keeper belongs to the executor's thread, as its runs do.
+// Not thread-safe: a model's pool belongs to the executor's thread, as its runs do.
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,22 @@
 
 namespace longview::models {
 
-class ScratchKeeper {
+class ScratchPool {
  public:
   // `patience`: runs in a row that use less than half of the kept block before it is given up.
-  explicit ScratchKeeper(size_t most_kept = size_t{64} << 20, int patience = 16)
+  explicit ScratchPool(size_t most_kept = size_t{64} << 20, int patience = 16)
       : most_kept_(most_kept), patience_(patience) {}
 
-  // Bytes held while nothing is lent.
+  // Bytes held while nothing is leased.
   size_t kept_bytes() const { return kept_.bytes(); }
 
  private:
-  friend class ScratchLoan;
+  friend class ScratchLease;
 
   // A block of at least `bytes`, uninitialised; its end is out of bounds for AddressSanitizer.
   // Throws std::bad_alloc.
-  Scratch Lend(size_t bytes);
-  void TakeBack(Scratch block, size_t used);
+  Scratch Acquire(size_t bytes);
+  void Return(Scratch block, size_t used);
 
   const size_t most_kept_;
   const int patience_;
@@ -37,20 +37,20 @@ class ScratchKeeper {
   int small_runs_ = 0;  // In a row.
 };
 
-// Holds a block for the length of a run. The keeper outlives it.
-class ScratchLoan {
+// Holds a block for the length of a run. The pool outlives it.
+class ScratchLease {
  public:
   // Throws std::bad_alloc.
-  ScratchLoan(ScratchKeeper& keeper, size_t bytes)
-      : keeper_(keeper), bytes_(bytes), block_(keeper.Lend(bytes)) {}
-  ~ScratchLoan() { keeper_.TakeBack(std::move(block_), bytes_); }
-  ScratchLoan(const ScratchLoan&) = delete;
-  ScratchLoan& operator=(const ScratchLoan&) = delete;
+  ScratchLease(ScratchPool& pool, size_t bytes)
+      : pool_(pool), bytes_(bytes), block_(pool.Acquire(bytes)) {}
+  ~ScratchLease() { pool_.Return(std::move(block_), bytes_); }
+  ScratchLease(const ScratchLease&) = delete;
+  ScratchLease& operator=(const ScratchLease&) = delete;
 
   std::byte* data() const { return block_.data(); }  // 64-byte aligned, `bytes` long.
 
  private:
-  ScratchKeeper& keeper_;
+  ScratchPool& pool_;
   const size_t bytes_;
   Scratch block_;
 };

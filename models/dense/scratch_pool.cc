@@ -1,4 +1,4 @@
-#include "models/dense/scratch_keeper.h"
+#include "models/dense/scratch_pool.h"
 
 #include <sanitizer/asan_interface.h>
 
@@ -6,7 +6,7 @@
 
 namespace longview::models {
 
-Scratch ScratchKeeper::Lend(size_t bytes) {
+Scratch ScratchPool::Acquire(size_t bytes) {
   // The old block goes before a larger one comes, so that the peak is never both.
   Scratch block = std::exchange(kept_, Scratch());
   if (block.bytes() < bytes || block.data() == nullptr) {
@@ -17,7 +17,7 @@ Scratch ScratchKeeper::Lend(size_t bytes) {
   return block;
 }
 
-void ScratchKeeper::TakeBack(Scratch block, size_t used) {
+void ScratchPool::Return(Scratch block, size_t used) {
   ASAN_UNPOISON_MEMORY_REGION(block.data(), block.bytes());
   small_runs_ = used < block.bytes() / 2 ? small_runs_ + 1 : 0;
   if (small_runs_ >= patience_) {

@@ -9,7 +9,7 @@
 
 #include "server/api/calls/call_totals.h"
 #include "server/api/calls/item_group.h"
-#include "server/api/typed/text_handlers.h"
+#include "server/api/typed/single_item_calls.h"
 #include "server/api/typed/text_requests.h"
 #include "server/errors.h"
 
@@ -127,7 +127,7 @@ Api::Pending Api::Embed(const CallInfo& info, const EmbedRequest& request,
                         Reply<EmbedResponse> reply) {
   ApiContext& context = context_;
   if (!AsksForChunks(request)) {
-    return RunTextCall(context, info, models::Task::kEmbedding, request, {}, std::move(reply));
+    return RunTypedCall(context, info, models::Task::kEmbedding, request, {}, std::move(reply));
   }
   const auto refuse = [&](const ModelLabels& labels, const absl::Status& status) {
     reply(context.recorder.Done(info, labels, status, {}));

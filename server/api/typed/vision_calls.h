@@ -1,5 +1,5 @@
-// The typed image calls as the model sees them, and their answers; run by RunTextCall
-// (text_handlers.h), as one item in and one message out is the same for text and images.
+// The typed image calls as the model sees them, and their answers; run by RunTypedCall
+// (single_item_calls.h), as one item in and one message out is the same for text and images.
 #pragma once
 
 #include "absl/status/statusor.h"

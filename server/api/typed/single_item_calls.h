@@ -15,9 +15,9 @@ namespace longview::server {
 // Submits one item and answers with what FillResponse makes of it. Errors found before the
 // engine are replied inside the call.
 template <typename ProtoRequest, typename Response>
-std::shared_ptr<PendingCall> RunTextCall(ApiContext& context, const CallInfo& info,
-                                         models::Task task, const ProtoRequest& proto,
-                                         AnswerOptions options, Reply<Response> reply) {
+std::shared_ptr<PendingCall> RunTypedCall(ApiContext& context, const CallInfo& info,
+                                          models::Task task, const ProtoRequest& proto,
+                                          AnswerOptions options, Reply<Response> reply) {
   auto pending = std::make_shared<PendingCall>(context.engine);
   absl::StatusOr<ModelHandle> model =
       FindModelForTask(context, proto.model(), proto.version(), task);

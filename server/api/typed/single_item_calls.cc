@@ -1,4 +1,4 @@
-#include "server/api/typed/text_handlers.h"
+#include "server/api/typed/single_item_calls.h"
 
 #include "server/api/api.h"
 
@@ -57,47 +57,48 @@ Api::Pending Api::Estimate(const CallInfo& info, const longview::v1::EstimateReq
 
 Api::Pending Api::Classify(const CallInfo& info, const longview::v1::ClassifyRequest& request,
                            Reply<longview::v1::ClassifyResponse> reply) {
-  return RunTextCall(context_, info, models::Task::kTextClassification, request,
-                     {request.top_k(), request.return_logits()}, std::move(reply));
+  return RunTypedCall(context_, info, models::Task::kTextClassification, request,
+                      {request.top_k(), request.return_logits()}, std::move(reply));
 }
 
 Api::Pending Api::ClassifyTokens(const CallInfo& info,
                                  const longview::v1::ClassifyTokensRequest& request,
                                  Reply<longview::v1::ClassifyTokensResponse> reply) {
-  return RunTextCall(context_, info, models::Task::kTokenClassification, request,
-                     {0, request.return_logits()}, std::move(reply));
+  return RunTypedCall(context_, info, models::Task::kTokenClassification, request,
+                      {0, request.return_logits()}, std::move(reply));
 }
 
 Api::Pending Api::AnswerQuestion(const CallInfo& info,
                                  const longview::v1::AnswerQuestionRequest& request,
                                  Reply<longview::v1::AnswerQuestionResponse> reply) {
-  return RunTextCall(context_, info, models::Task::kQuestionAnswering, request,
-                     {0, request.return_logits()}, std::move(reply));
+  return RunTypedCall(context_, info, models::Task::kQuestionAnswering, request,
+                      {0, request.return_logits()}, std::move(reply));
 }
 
 Api::Pending Api::FillMask(const CallInfo& info, const longview::v1::FillMaskRequest& request,
                            Reply<longview::v1::FillMaskResponse> reply) {
-  return RunTextCall(context_, info, models::Task::kFillMask, request, {0, request.return_logits()},
-                     std::move(reply));
+  return RunTypedCall(context_, info, models::Task::kFillMask, request,
+                      {0, request.return_logits()}, std::move(reply));
 }
 
 Api::Pending Api::ClassifyImage(const CallInfo& info,
                                 const longview::v1::ClassifyImageRequest& request,
                                 Reply<longview::v1::ClassifyResponse> reply) {
-  return RunTextCall(context_, info, models::Task::kImageClassification, request,
-                     {request.top_k(), request.return_logits()}, std::move(reply));
+  return RunTypedCall(context_, info, models::Task::kImageClassification, request,
+                      {request.top_k(), request.return_logits()}, std::move(reply));
 }
 
 Api::Pending Api::DetectObjects(const CallInfo& info,
                                 const longview::v1::DetectObjectsRequest& request,
                                 Reply<longview::v1::DetectObjectsResponse> reply) {
-  return RunTextCall(context_, info, models::Task::kObjectDetection, request, {}, std::move(reply));
+  return RunTypedCall(context_, info, models::Task::kObjectDetection, request, {},
+                      std::move(reply));
 }
 
 Api::Pending Api::ExtractFeatures(const CallInfo& info,
                                   const longview::v1::ExtractFeaturesRequest& request,
                                   Reply<longview::v1::ExtractFeaturesResponse> reply) {
-  return RunTextCall(context_, info, models::Task::kImageFeatures, request, {}, std::move(reply));
+  return RunTypedCall(context_, info, models::Task::kImageFeatures, request, {}, std::move(reply));
 }
 
 }  // namespace longview::server

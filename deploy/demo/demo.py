@@ -115,7 +115,7 @@ def long_prompt(demo, texts):
                  f"{usage['prompt_tokens_details']['cached_tokens']:,} of {usage['prompt_tokens']:,}")
 
 
-def company(demo, texts):
+def same_bits(demo, texts):
     def digest():
         logits = demo.classify(texts[0], return_logits=True)["logits"]
         return hashlib.sha256(json.dumps(logits).encode()).hexdigest()[:16]
@@ -155,7 +155,7 @@ def main():
     estimate(demo, texts)
     detect(demo)
     long_prompt(demo, texts)
-    same = company(demo, texts)
+    same = same_bits(demo, texts)
     if options.svg:
         options.svg.write_text(picture(demo.lines))
     raise SystemExit(0 if same else 1)

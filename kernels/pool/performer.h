@@ -5,7 +5,7 @@
 //   out_t    = phi(q_t) (sum_s phi(k_s)^T v_s) / (phi(q_t) . sum_s phi(k_s))
 //
 // `top` is the largest c x.W_i of the query alone; for keys the largest over the heads, tokens and
-// features of one image, so that an image's result does not depend on its company.
+// features of one image, so that an image's result does not depend on its batch mates.
 // Every sum runs over the tokens in order. Thread-safe; all memory is the caller's.
 #pragma once
 

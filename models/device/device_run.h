@@ -2,8 +2,8 @@
 // (DevicePart) and which parts there are (DeviceItems); the run does what all families do alike.
 //
 // A batch too large for the model's workspace runs in parts, one after the other: rows do not
-// depend on their company, so their bits are the same. While one part computes, the host plans the
-// next one, writes its lists and has them copied. The host waits once a part, for its results.
+// depend on their batch mates, so their bits are the same. While one part computes, the host plans
+// the next one, writes its lists and has them copied. The host waits once a part, for its results.
 #pragma once
 
 #include <memory>

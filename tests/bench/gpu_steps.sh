@@ -44,7 +44,7 @@ step sanitize "bin:kernels_cuda_span_test sanitizer" \
 measure_sanitize() { measured sanitize_device_tests "$BIN" "$out"; }
 check_sanitize() { note "of $(device_tests | wc -l) programs nothing runs without a device"; }
 
-BITS='*Company*:*SequenceAlone*:*PropertyOfTheDocument*:*AloneAndTogether*:*AloneAndAmong*'
+BITS='*BatchInvariance*:*BatchMates*:*SequenceAlone*:*PropertyOfTheDocument*:*AloneAndTogether*:*AloneAndAmong*'
 BITS+=':*SameBits*:*InParts*:*LikeAFresh*'
 # Programs with a test of that name.
 bits_tests() {

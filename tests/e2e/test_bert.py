@@ -143,7 +143,7 @@ def test_tokens_answers_masks_and_choices(server):
           [model.linear(model.pooled(ids), "classifier")[0] for ids in choices])
 
 
-def test_the_same_bits_in_company(server):
+def test_the_same_bits_in_a_batch(server):
     others = [[CLS, 6, 9, 10, 12, SEP], [CLS, 13, 14, 15, 5, SEP]]
     alone = infer(server, "texts", "logits", IDS)[0]
     assert (infer(server, "texts", "logits", others[0], IDS, others[1])[1] == alone).all()

@@ -68,7 +68,7 @@ def calls(rng):
 
 
 def essence(path, body):
-    """The model's part of an answer: without times, identifiers or the batch's company."""
+    """The model's part of an answer: without times, identifiers or who shared the batch."""
     if path == "/v1/completions":
         texts = {}
         events = ([line[6:] for line in body.split(b"\n") if line.startswith(b"data: {")]

@@ -3,7 +3,7 @@
 //
 // One byte is one token. The next token is a letter that depends on everything before it and on
 // the sample's number (FakeContinuation), whatever else is in the step, so a test can check that
-// company changed nothing. Costs, the granule of prefill and what is found in the cache are set
+// batch mates changed nothing. Costs, the granule of prefill and what is found in the cache are set
 // by the test; beams are as many samples whose text comes at the end.
 // Thread-safe as models::Model says; the controls are thread-safe throughout.
 #pragma once

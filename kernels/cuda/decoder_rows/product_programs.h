@@ -1,5 +1,5 @@
 // Products of a decode step: few rows by a weight, and queries by tables of positions. Both are
-// bound by reading; every sum is one fixed chain, so a row's bits do not depend on its company.
+// bound by reading; every sum is one fixed chain, so a row's bits do not depend on batch mates.
 #pragma once
 
 #include "kernels/cuda/base/program.h"

@@ -21,7 +21,7 @@ int PaddedDim(int Dk, int Dv);
 int SharedBytes(Element element, int padded_dim, bool biased);
 
 // The phase a call belongs to. A step that feeds prompts and extends sequences makes one of each:
-// which kernel runs a row must not depend on its company.
+// which kernel runs a row must not depend on its batch mates.
 enum class SpanPhase { kPrefill, kDecode };
 
 // The kernel of a call: a function of the phase, the device (`warpgroups`: SpanApi's answer) and

@@ -52,7 +52,7 @@ struct Problem : kernels::testing::PerformerProblem {
   }
 };
 
-TEST(DevicePerformerTest, IsItsDefinitionAndImagesDoNotMindTheirCompany) {
+TEST(DevicePerformerTest, IsItsDefinitionAndImagesDoNotDependOnBatchMates) {
   for (const auto& [heads, width, features] :
        {std::tuple{1, 1, 1}, {3, 16, 8}, {2, 7, 33}, {2, 64, 64}}) {
     SCOPED_TRACE(std::to_string(width) + " wide, features " + std::to_string(features));

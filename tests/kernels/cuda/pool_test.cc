@@ -86,7 +86,7 @@ std::vector<float> Pool(TestDevice& device, const Data& data,
   return device.Download(merge.out, outputs);
 }
 
-TEST(DevicePoolTest, WholeSegmentsAreTheirDefinitionAndDoNotMindTheirCompany) {
+TEST(DevicePoolTest, WholeSegmentsAreTheirDefinitionAndDoNotDependOnBatchMates) {
   for (const PoolShape& shape : kShapes) {
     SCOPED_TRACE(shape.name);
     const Data data(shape);

@@ -1,5 +1,5 @@
 // The steps of a generating model's pass on a device, against definitions in double precision; and
-// that no row's bits depend on its company.
+// that no row's bits depend on its batch mates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -323,7 +323,7 @@ TEST(DeviceTokenTest, PagesOfALinearHaveItsBiasAndAreNormed) {
   });
 }
 
-TEST(DeviceTokenTest, ProductsAreTheirDefinitionAndRowsDoNotMindTheirCompany) {
+TEST(DeviceTokenTest, ProductsAreTheirDefinitionAndRowsDoNotDependOnBatchMates) {
   struct Shape {
     int rows, in, out;
   };

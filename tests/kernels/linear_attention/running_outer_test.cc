@@ -189,7 +189,7 @@ TEST_P(RunningOuterTest, StateIsTheSumsOfTheDefinition) {
   }
 }
 
-TEST_P(RunningOuterTest, CutsCompanyAndThreadsChangeNoBit) {
+TEST_P(RunningOuterTest, CutsBatchMatesAndThreadsChangeNoBit) {
   const Shape shape = GetParam();
   constexpr int64_t kTokens = 37;
   std::mt19937 random(5);

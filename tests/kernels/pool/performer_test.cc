@@ -45,7 +45,7 @@ TEST(PerformerTest, IsTheReference) {
   }
 }
 
-TEST(PerformerTest, AnImageDoesNotDependOnItsCompanyOrThreads) {
+TEST(PerformerTest, AnImageDoesNotDependOnBatchMatesOrThreads) {
   Problem together(2, 16, 24, {0, 30, 75}, 1);
   const std::vector<float> serial = together.Run(SerialFor());
   EXPECT_EQ(together.Run(Threads(3)), serial);

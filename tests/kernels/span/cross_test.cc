@@ -1,5 +1,5 @@
 // Attention to encoded documents in cached blocks, by the definition; a document's rows in any
-// company.
+// batch.
 #include "kernels/span/cross_planner.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(CrossTest, EveryQuerySeesItsDocument) {
   }
 }
 
-TEST(CrossTest, RowsAloneHaveTheBitsOfRowsInCompany) {
+TEST(CrossTest, RowsAloneHaveTheBitsOfRowsAmongBatchMates) {
   const std::vector<int> keys = {4200, 90};
   std::mt19937 random(9);
   const Tensor q = Tensor::Random(9, kHeads, kDim, &random);

@@ -251,12 +251,12 @@ void CheckFamilies(DType dtype) {
   }
 }
 
-TEST(DeterminismTest, FloatRowsAreTheSameInAnyCompany) { CheckFamilies(DType::kFloat32); }
+TEST(DeterminismTest, FloatRowsAreTheSameAmongAnyBatchMates) { CheckFamilies(DType::kFloat32); }
 
-TEST(DeterminismTest, BFloat16RowsAreTheSameInAnyCompany) { CheckFamilies(DType::kBFloat16); }
+TEST(DeterminismTest, BFloat16RowsAreTheSameAmongAnyBatchMates) { CheckFamilies(DType::kBFloat16); }
 
 // Global rows: a splitting call, whose pieces are a property of the document.
-TEST(DeterminismTest, SplitRowsAreTheSameInAnyCompany) {
+TEST(DeterminismTest, SplitRowsAreTheSameAmongAnyBatchMates) {
   std::mt19937 random(21);
   const std::vector<int> lengths = {100, kSplitSlots, 2 * kSplitSlots + 700};
   const int rows = lengths[0] + lengths[1] + lengths[2];

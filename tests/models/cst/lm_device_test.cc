@@ -1,5 +1,5 @@
 // The autoregressive Composite Slice Transformer on a device: against its fixtures and the host, in
-// any cut and any company; on a device that is the host, and on CUDA's first device where there is
+// any cut and any batch; on a device that is the host, and on CUDA's first device where there is
 // one.
 #include <gtest/gtest.h>
 
@@ -63,10 +63,10 @@ TEST_P(DeviceCstLm, AnswersAreTheHosts) {
   Placed::ExpectAnswersOfTheHost(golden_.directory(), requests);
 }
 
-TEST_P(DeviceCstLm, ForksAndCompanyChangeNoBit) {
+TEST_P(DeviceCstLm, ForksAndBatchMatesChangeNoBit) {
   const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(*model, 3, 2, 0, [&](uint32_t i, int samples) {
+  ExpectBatchInvariance(*model, 3, 2, 0, [&](uint32_t i, int samples) {
     std::vector<int32_t> ids = Ids(0);
     ids.resize(std::min<size_t>(ids.size(), 7 + 3 * i));
     return SampledRequest(ids, i, samples, 18);

@@ -1,4 +1,4 @@
-// A linear's rows: right against a double-precision product, and the same bits in any company.
+// A linear's rows: right against a double-precision product, and the same bits in any batch.
 #include "models/dense/linear.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ TEST_P(DeviceDetectionTest, DetectionsAreTheOriginals) {
   }
 }
 
-TEST_P(DeviceDetectionTest, Bf16RunsAndCompanyChangesNoBit) {
+TEST_P(DeviceDetectionTest, Bf16RunsAndBatchMatesChangeNoBit) {
   const DetectionCase golden(GetParam());
   const auto model =
       LoadOn(Device::OnHost(kernels::cuda::testing::HostTwin()), golden.folder + "/model", "bf16");

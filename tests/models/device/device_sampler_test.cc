@@ -205,7 +205,7 @@ TEST(DeviceSamplerTest, TokensAreTheHosts) {
   }
 }
 
-TEST(DeviceSamplerTest, RowsDoNotMindTheirCompany) {
+TEST(DeviceSamplerTest, RowsDoNotDependOnBatchMates) {
   std::mt19937 random(7);
   const std::vector<Line> lines = RandomLines(random, 300, 40);
   for (const auto& device : Devices()) {

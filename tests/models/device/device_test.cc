@@ -58,7 +58,7 @@ TEST(DeviceErrorTest, SaysWhetherTheDeviceIsLost) {
 
 class DeviceLinearTest : public testing::TestWithParam<Compute> {};
 
-TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotMindTheirCompany) {
+TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotDependOnBatchMates) {
   const Compute compute = GetParam();
   const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
   const Device::Turn turn(*device);

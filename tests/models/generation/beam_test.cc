@@ -126,8 +126,8 @@ TEST(Beams, StandStillBesideOthers) {
   const ToyModel toy = MakeToyModel();
   GenerationOptions options = NewTokens(10);
   options.num_beams = 4;
-  const Answer alone = Generate(*toy.model, TextRequest("company", options));
-  Live search = StartOn(*toy.model, TextRequest("company", options));
+  const Answer alone = Generate(*toy.model, TextRequest("search", options));
+  Live search = StartOn(*toy.model, TextRequest("search", options));
   Live other = StartOn(*toy.model, TextRequest("other", NewTokens(40)));
   while (!search.generation->done()) {
     std::vector<Live*> lives = {&search};

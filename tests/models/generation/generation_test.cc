@@ -1,4 +1,4 @@
-// Generating over the toy decoder: prompts, samples, company, pieces, scoring.
+// Generating over the toy decoder: prompts, samples, batch mates, pieces, scoring.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ TEST(Generation, IgnoredEndsDoNotEnd) {
   EXPECT_TRUE(seen);
 }
 
-TEST(Generation, EqualSeedsGiveEqualTokensInAnyCompany) {
+TEST(Generation, EqualSeedsGiveEqualTokensAmongAnyBatchMates) {
   const ToyModel alone = MakeToyModel();
   std::vector<Request> requests;
   std::vector<std::vector<std::vector<int32_t>>> expected;

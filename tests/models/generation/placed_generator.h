@@ -16,7 +16,7 @@
 #include "models/status_macros.h"
 #include "tests/kernels/cuda/support/twin.h"
 #include "tests/models/device/device_places.h"
-#include "tests/models/generation/company.h"
+#include "tests/models/generation/batch_invariance.h"
 
 namespace longview::models {
 

@@ -1,5 +1,5 @@
 // Transformer-LS language models from their directories to generated tokens: the goldens' greedy
-// continuations and scores through Prepare, Start and steps; company and forks at the level of
+// continuations and scores through Prepare, Start and steps; batch mates and forks at the level of
 // requests.
 #include <gtest/gtest.h>
 

@@ -90,11 +90,11 @@ TEST(DeviceLedModel, GreedyOutputsHaveTheHostsScores) {
   EXPECT_NEAR(Generate(*device, request).sequences[0].score, want.score, 1e-4);
 }
 
-TEST(DeviceLedModel, CompanyChangesNoBit) {
+TEST(DeviceLedModel, BatchMatesChangeNoBit) {
   const GoldenCase golden("generate", "led");
   const std::unique_ptr<Model> model = Placed::OnTwin(golden.directory(), "bf16");
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(*model, std::min(golden.items(), 3), 1, 0, [&](uint32_t item, int) {
+  ExpectBatchInvariance(*model, std::min(golden.items(), 3), 1, 0, [&](uint32_t item, int) {
     return Written(golden, static_cast<int>(item), 1);
   });
 }

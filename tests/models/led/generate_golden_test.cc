@@ -1,5 +1,5 @@
 // Outputs of HuggingFace's generate on LED, token for token: greedy, beams, every processor, starts
-// of outputs, texts; alone and in company.
+// of outputs, texts; alone and in a batch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -91,7 +91,7 @@ TEST(LedGenerate, EveryRecordedRun) {
 }
 
 // Documents, beams and samples of different requests in the same steps: nobody's bits change.
-TEST(LedGenerate, InCompanyAsAlone) {
+TEST(LedGenerate, AmongBatchMatesAsAlone) {
   const GoldenCase golden("generate", "led");
   for (const std::string dtype : {"fp32", "bf16"}) {
     const std::unique_ptr<Model> model = LoadLedCase(golden, dtype);

@@ -1,5 +1,5 @@
 // The autoregressive Longformer on a device: against its definition and the host, in any cut and
-// any company; on a device that is the host, and on CUDA's first device where there is one.
+// any batch; on a device that is the host, and on CUDA's first device where there is one.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -62,10 +62,10 @@ TEST_P(DeviceLongformerLm, AnswersAreTheHosts) {
   Placed::ExpectAnswersOfTheHost(files_.Write(), requests);
 }
 
-TEST_P(DeviceLongformerLm, ForksAndCompanyChangeNoBit) {
+TEST_P(DeviceLongformerLm, ForksAndBatchMatesChangeNoBit) {
   const std::unique_ptr<Model> model = Placed::OnTwin(files_.Write(), "bf16");
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(*model, 3, 2, 64, Sampled);
+  ExpectBatchInvariance(*model, 3, 2, 64, Sampled);
 }
 
 INSTANTIATE_TEST_SUITE_P(Patterns, DeviceLongformerLm, ::testing::Range<size_t>(0, 4),

@@ -1,11 +1,11 @@
 // The autoregressive Longformer: against its definition, step by step against the whole, in any
-// cut and any company.
+// cut and any batch.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "tests/models/generation/company.h"
+#include "tests/models/generation/batch_invariance.h"
 #include "tests/models/longformer_lm/causal_model.h"
 #include "tests/models/longformer_lm/naive_longformer.h"
 
@@ -71,11 +71,11 @@ TEST_P(LongformerLm, CutsOfAPromptChangeNoBit) {
   }
 }
 
-TEST_P(LongformerLm, ForksAndCompanyChangeNoBit) {
+TEST_P(LongformerLm, ForksAndBatchMatesChangeNoBit) {
   const CausalModel files(pattern_.dilation, pattern_.windows);
   const std::unique_ptr<Model> model = LoadOrFail(files);
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(*model, 4, 3, 64, [](uint32_t seed, int samples) {
+  ExpectBatchInvariance(*model, 4, 3, 64, [](uint32_t seed, int samples) {
     return SampledRequest(RandomIds(60 + seed, seed), seed, samples, 90);
   });
 }

@@ -1,5 +1,5 @@
 // Luna's language and translation models on a device: against their fixtures and the host, in any
-// company; on a device that is the host, and on CUDA's first device where there is one.
+// batch; on a device that is the host, and on CUDA's first device where there is one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,10 +59,10 @@ TEST_P(DeviceLunaLm, AnswersAreTheHosts) {
   Placed::ExpectAnswersOfTheHost(golden_.directory(), requests);
 }
 
-TEST_P(DeviceLunaLm, ForksAndCompanyChangeNoBit) {
+TEST_P(DeviceLunaLm, ForksAndBatchMatesChangeNoBit) {
   const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(*model, 3, 2, 4, [](uint32_t i, int samples) {
+  ExpectBatchInvariance(*model, 3, 2, 4, [](uint32_t i, int samples) {
     std::vector<int32_t> ids = {2, 9, 11, 30, 7, 5, 21, 33, 16};
     ids.resize(3 + 3 * i);
     return SampledRequest(ids, i, samples, 25);
@@ -133,11 +133,11 @@ TEST_P(DeviceLunaTranslation, AnswersAreTheHosts) {
   Placed::ExpectAnswersOfTheHost(golden_.directory(), requests);
 }
 
-TEST_P(DeviceLunaTranslation, CompanyChangesNoBit) {
+TEST_P(DeviceLunaTranslation, BatchMatesChangeNoBit) {
   const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
-  ExpectCompanyChangesNoBit(*model, std::min(golden_.items(), 3), 1, 0,
-                            [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
+  ExpectBatchInvariance(*model, std::min(golden_.items(), 3), 1, 0,
+                        [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
 }
 
 TEST_P(DeviceLunaTranslation, ADroppedDocumentHarmsNobody) {

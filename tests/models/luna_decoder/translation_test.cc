@@ -156,7 +156,7 @@ TEST_P(LunaTranslation, GreedyAndBeamSearch) {
   }
 }
 
-TEST_P(LunaTranslation, SourcesInCompanyPaddedOrAsText) {
+TEST_P(LunaTranslation, SourcesAmongBatchMatesPaddedOrAsText) {
   const auto model = Load(golden_.directory());
   const GenerationOptions options = NewTokens(9);
   std::vector<Answer> alone;

@@ -1,6 +1,6 @@
 // Transformer-LS on a device: golden cases, tokens chosen where their logits are, admission; on a
-// device that is the host, and on CUDA's first device where there is one. Company and cuts:
-// tests/models/generation/decoder_company_test.cc.
+// device that is the host, and on CUDA's first device where there is one. Batches and cuts:
+// tests/models/generation/decoder_batch_invariance_test.cc.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // Every fixture of the image classifiers' families through LoadModel: logits, features, the stages'
-// maps; the same bits alone and in company.
+// maps; the same bits alone and in a batch.
 #include <gtest/gtest.h>
 
 #include <utility>

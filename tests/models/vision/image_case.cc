@@ -202,10 +202,10 @@ void ExpectSameBitsAloneAndTogether(const ImageCase& golden) {
 }
 
 void ExpectSameBitsAloneAndTogether(const Model& model, const std::vector<Request>& requests) {
-  std::vector<Request> company = requests;
-  company.insert(company.end(), requests.rbegin(), requests.rend());
-  const std::vector<Answer> together = RunTogether(model, company);
-  ASSERT_EQ(together.size(), company.size());
+  std::vector<Request> batch = requests;
+  batch.insert(batch.end(), requests.rbegin(), requests.rend());
+  const std::vector<Answer> together = RunTogether(model, batch);
+  ASSERT_EQ(together.size(), batch.size());
   for (size_t i = 0; i < requests.size(); ++i) {
     const std::vector<Answer> alone = RunTogether(model, {requests[i]});
     ASSERT_EQ(alone.size(), 1u);

@@ -43,7 +43,7 @@ TEST_F(GenerationTest, PiecesThenTheWholeAnswer) {
   ExpectNothingLeft();
 }
 
-TEST_F(GenerationTest, CompanyChangesNothing) {
+TEST_F(GenerationTest, BatchMatesChangeNothing) {
   StartEngine();
   const ModelHandle model = MakeGenerator({});
   std::vector<EventBox> boxes(33);

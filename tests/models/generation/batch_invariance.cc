@@ -1,4 +1,4 @@
-#include "tests/models/generation/company.h"
+#include "tests/models/generation/batch_invariance.h"
 
 #include <utility>
 
@@ -31,8 +31,8 @@ void ExpectPieces(const std::vector<Piece>& got, const std::vector<Piece>& want,
   for (size_t i = 0; i < want.size(); ++i) ExpectPiece(got[i], want[i], tolerance);
 }
 
-void ExpectCompanyChangesNoBit(Model& model, int requests, int samples, int prefill,
-                               const RequestOf& request) {
+void ExpectBatchInvariance(Model& model, int requests, int samples, int prefill,
+                           const RequestOf& request) {
   std::vector<Answer> alone;
   std::vector<Live> lives;
   for (int i = 0; i < requests; ++i) {

@@ -14,7 +14,7 @@ MODEL = served_models("longformer")["classification"]
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_same_bits_alone_and_in_company(dtype):
+def test_same_bits_alone_and_in_a_batch(dtype):
     rng = random.Random(7)
     documents = [np.array([[rng.randrange(4, 90) for _ in range(n)]], np.int64)
                  for n in (1, 2, 15, 16, 17, 63, 64, 65, 200, 511, 900, 1200)]
@@ -37,4 +37,4 @@ def test_same_bits_alone_and_in_company(dtype):
                         order, pool.map(lambda i: infer(client, documents[i]), order), strict=True):
                     assert bits == alone[index], f"document {index} in a batch of {batch}"
                     shared += batch > 1
-        assert shared > 0, "no batch had company: the test showed nothing"
+        assert shared > 0, "no batch had two items: the test showed nothing"

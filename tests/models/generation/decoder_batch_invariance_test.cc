@@ -47,22 +47,22 @@ std::unique_ptr<DecoderReader> Load(const Setting& setting) {
   return std::make_unique<LsCase>(directory, setting.dtype);
 }
 
-class DecoderCompany : public testing::TestWithParam<Setting> {
+class DecoderBatchInvariance : public testing::TestWithParam<Setting> {
  protected:
-  DecoderCompany() : reader_(Load(GetParam())), model_(*reader_) {}
+  DecoderBatchInvariance() : reader_(Load(GetParam())), model_(*reader_) {}
 
   const std::unique_ptr<DecoderReader> reader_;
   DecoderReader& model_;
 };
 
-TEST_P(DecoderCompany, PrefillCutAnywhereGivesTheSameBits) {
+TEST_P(DecoderBatchInvariance, PrefillCutAnywhereGivesTheSameBits) {
   const int granule = model_.decoder().prefill_granule();
   // Multiples of the granule, and any other length, which documents that grow have.
   ExpectCutsChangeNoBit(model_, 333, {granule, 2 * granule, 1, 50, 100});
 }
 
 // A step may run on one thread or on all: its bits are the same.
-TEST_P(DecoderCompany, OneThreadAndAll) {
+TEST_P(DecoderBatchInvariance, OneThreadAndAll) {
   SetComputeThreads(3);
   const std::unique_ptr<DecoderReader> reader = Load(GetParam());
   const std::vector<int32_t> text = reader->Text(150, 1), tail = reader->Text(4, 2);
@@ -78,11 +78,11 @@ TEST_P(DecoderCompany, OneThreadAndAll) {
   SetComputeThreads(1);
 }
 
-TEST_P(DecoderCompany, AForkReadsLikeAFreshSequence) {
+TEST_P(DecoderBatchInvariance, AForkReadsLikeAFreshSequence) {
   for (const int shared : {5, 64, 100, 200}) ExpectForkReadsLikeFresh(model_, shared, 77, 60);
 }
 
-TEST_P(DecoderCompany, AFoundPrefixReadsLikeAFreshOne) {
+TEST_P(DecoderBatchInvariance, AFoundPrefixReadsLikeAFreshOne) {
   const std::vector<int32_t> prompt = model_.Text(300, 6), tail = model_.Text(20, 7);
   std::vector<float> want, next;
   {
@@ -130,7 +130,7 @@ struct Member {
   }
 };
 
-TEST_P(DecoderCompany, AloneAndAmongOthersThatComeAndGo) {
+TEST_P(DecoderBatchInvariance, AloneAndAmongOthersThatComeAndGo) {
   constexpr size_t kTokens = 24;
   const int granule = model_.decoder().prefill_granule();
   std::mt19937 random(8);
@@ -203,7 +203,7 @@ std::vector<Setting> SettingsHere() {
   return here;
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, DecoderCompany, testing::ValuesIn(SettingsHere()),
+INSTANTIATE_TEST_SUITE_P(Settings, DecoderBatchInvariance, testing::ValuesIn(SettingsHere()),
                          [](const auto& info) {
                            return std::string(info.param.family) + "_" + info.param.golden + "_" +
                                   info.param.dtype + (info.param.device ? "_device" : "");

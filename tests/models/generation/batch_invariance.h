@@ -1,4 +1,4 @@
-// Generations compared: of a device with the host's, alone and in company.
+// Generations compared: of a device with the host's, alone and in a batch.
 #pragma once
 
 #include <functional>
@@ -18,8 +18,8 @@ void ExpectPieces(const std::vector<Piece>& got, const std::vector<Piece>& want,
 // Requests alone, of one sample each, then all of them together, of `samples`: their first samples
 // have the same bits, the others are of other tokens. Prompts come in parts of `prefill` tokens.
 using RequestOf = std::function<Request(uint32_t number, int samples)>;
-void ExpectCompanyChangesNoBit(Model& model, int requests, int samples, int prefill,
-                               const RequestOf& request);
+void ExpectBatchInvariance(Model& model, int requests, int samples, int prefill,
+                           const RequestOf& request);
 
 // Two requests begin in one step and the first leaves after `advances` advances: the other answers
 // as alone. REQUIRES: a model with an encoder.

@@ -1,4 +1,4 @@
-// A document gets equal bits alone and in any company, in both compute types, whatever others wait
+// A document gets equal bits alone and in any batch, in both compute types, whatever others wait
 // for, drop or mark global.
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TokenInput RandomTokens(Task task, const ModelInfo& info, int vocab, std::mt1993
   return tokens;
 }
 
-class CompanyTest : public testing::TestWithParam<Setting> {
+class BatchInvarianceTest : public testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
     const GoldenCase golden(GetParam().golden, GetParam().family);
@@ -80,7 +80,7 @@ class CompanyTest : public testing::TestWithParam<Setting> {
   std::mt19937 random_{17};
 };
 
-TEST_P(CompanyTest, AloneAndInRandomBatches) {
+TEST_P(BatchInvarianceTest, AloneAndInRandomBatches) {
   constexpr int kDocuments = 12, kBatches = 15;
   std::vector<Request> requests;
   std::vector<Answer> alone;
@@ -107,7 +107,7 @@ TEST_P(CompanyTest, AloneAndInRandomBatches) {
 }
 
 // A step may run on one thread or on all: its bits are the same.
-TEST_P(CompanyTest, OneThreadAndAll) {
+TEST_P(BatchInvarianceTest, OneThreadAndAll) {
   SetComputeThreads(3);
   for (int i = 0; i < 12; ++i) {
     const Request request = RandomRequest();
@@ -123,7 +123,7 @@ TEST_P(CompanyTest, OneThreadAndAll) {
   }
 }
 
-TEST_P(CompanyTest, DroppedItemsLeaveWithoutATrace) {
+TEST_P(BatchInvarianceTest, DroppedItemsLeaveWithoutATrace) {
   constexpr int kItems = 5;
   std::vector<std::unique_ptr<Item>> items;
   std::vector<const Item*> borrowed;
@@ -159,12 +159,12 @@ TEST_P(CompanyTest, DroppedItemsLeaveWithoutATrace) {
   }
 }
 
-TEST_P(CompanyTest, OthersGoBetweenItsLoops) {
+TEST_P(BatchInvarianceTest, OthersGoBetweenItsLoops) {
   const Request request = RandomRequest();
   ExpectVisitorsChangeNothing(*model_, request, RandomRequest());
 }
 
-TEST_P(CompanyTest, ABatchThatEverybodyLeftEnds) {
+TEST_P(BatchInvarianceTest, ABatchThatEverybodyLeftEnds) {
   const std::unique_ptr<Item> item = *model_->Prepare(RandomRequest());
   const Item* const items[] = {item.get()};
   const auto run = model_->Begin(items);
@@ -219,9 +219,11 @@ constexpr Setting kSettings[] = {
     {"cst", "mlm_factorised", Task::kFillMask, "logits", "fp32"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Settings, CompanyTest, testing::ValuesIn(kSettings), [](const auto& info) {
-  return std::string(info.param.family) + "_" + info.param.golden + "_" + info.param.dtype;
-});
+INSTANTIATE_TEST_SUITE_P(Settings, BatchInvarianceTest, testing::ValuesIn(kSettings),
+                         [](const auto& info) {
+                           return std::string(info.param.family) + "_" + info.param.golden + "_" +
+                                  info.param.dtype;
+                         });
 
 }  // namespace
 }  // namespace longview::models

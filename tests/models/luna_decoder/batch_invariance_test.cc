@@ -14,9 +14,10 @@ namespace longview::models {
 namespace {
 
 // (case, dtype)
-class LunaDecoderCompany : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+class LunaDecoderBatchInvariance
+    : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
-  LunaDecoderCompany()
+  LunaDecoderBatchInvariance()
       : golden_(std::get<0>(GetParam()), "luna"),
         model_(golden_.directory(), std::get<1>(GetParam())) {}
 
@@ -24,15 +25,15 @@ class LunaDecoderCompany : public testing::TestWithParam<std::tuple<std::string,
   LunaCase model_;
 };
 
-TEST_P(LunaDecoderCompany, PrefillCutAnywhereGivesTheSameBits) {
+TEST_P(LunaDecoderBatchInvariance, PrefillCutAnywhereGivesTheSameBits) {
   ExpectCutsChangeNoBit(model_, 50, {1, 7, 8, 16, 33});
 }
 
-TEST_P(LunaDecoderCompany, AForkReadsLikeAFreshSequence) {
+TEST_P(LunaDecoderBatchInvariance, AForkReadsLikeAFreshSequence) {
   for (const int shared : {0, 1, 20}) ExpectForkReadsLikeFresh(model_, shared, 17, 12);
 }
 
-TEST_P(LunaDecoderCompany, AloneAndInRandomSteps) {
+TEST_P(LunaDecoderBatchInvariance, AloneAndInRandomSteps) {
   constexpr int kSequences = 9;
   std::mt19937 random(6);
   std::vector<std::vector<int32_t>> texts;
@@ -70,7 +71,7 @@ TEST_P(LunaDecoderCompany, AloneAndInRandomSteps) {
 }
 
 // Wanted rows decide which rows of the last layer are computed, and no bit of them.
-TEST_P(LunaDecoderCompany, WantedRowsHaveTheBitsOfAllRows) {
+TEST_P(LunaDecoderBatchInvariance, WantedRowsHaveTheBitsOfAllRows) {
   const std::vector<int32_t> text = model_.Text(30, 7);
   const std::vector<float> all = model_.Read(*model_.New(), text);
   const std::vector<float> last = model_.Read(*model_.New(), text, WantedLogits::kLast);
@@ -78,7 +79,7 @@ TEST_P(LunaDecoderCompany, WantedRowsHaveTheBitsOfAllRows) {
   EXPECT_TRUE(model_.Read(*model_.New(), text, WantedLogits::kNone).empty());
 }
 
-TEST_P(LunaDecoderCompany, StatesAreOfOneSizeAndGoWithTheirSequences) {
+TEST_P(LunaDecoderBatchInvariance, StatesAreOfOneSizeAndGoWithTheirSequences) {
   EXPECT_EQ(model_.decoder().cache().used, 0);
   const auto sequence = model_.New();
   model_.Read(*sequence, model_.Text(3, 8), WantedLogits::kNone);
@@ -95,7 +96,7 @@ TEST_P(LunaDecoderCompany, StatesAreOfOneSizeAndGoWithTheirSequences) {
   EXPECT_EQ(model_.decoder().cache().used, one);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, LunaDecoderCompany,
+INSTANTIATE_TEST_SUITE_P(Cases, LunaDecoderBatchInvariance,
                          testing::Combine(testing::Values("causal_tied", "causal_untied_prenorm"),
                                           testing::ValuesIn(CpuTypeNames())),
                          [](const auto& info) {

@@ -173,8 +173,8 @@ void Device::Multiply(const Product& product) const {
   const at::Tensor x = view(product.x, product.rows, product.in);
   const at::Tensor weight = view(product.weight, product.out, product.in).t();
   if (torch_->device.is_cpu() && y.scalar_type() != at::kFloat) {
-    // The twin sums in fp32 and rounds once, as a GPU does. LibTorch's own 16-bit products on a CPU
-    // with AMX have answered NaN for finite operands.
+    // The emulated device sums in fp32 and rounds once, as a GPU does. LibTorch's own 16-bit
+    // products on a CPU with AMX have answered NaN for finite operands.
     y.copy_(at::mm(x.to(at::kFloat), weight.to(at::kFloat)));
     return;
   }

@@ -14,7 +14,7 @@
 #include "kernels/span/band_planner.h"
 #include "kernels/span/paged_planner.h"
 #include "kernels/span/softmax_state.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 
 namespace longview::kernels::cuda {
 namespace {
@@ -24,7 +24,7 @@ class Bench {
  public:
   Status Open(const char* path) {
     const LoadedPlugin plugin =
-        path == nullptr ? LoadedPlugin{&testing::HostTwin(), ""} : LoadPlugin(path);
+        path == nullptr ? LoadedPlugin{&testing::EmulatedPlugin(), ""} : LoadPlugin(path);
     if (plugin.api == nullptr) {
       error_ = plugin.reason;
       return -1;

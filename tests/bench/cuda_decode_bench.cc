@@ -34,7 +34,7 @@
 #include "tests/bench/random_cache.h"
 #include "tests/bench/random_lm.h"
 #include "tests/bench/timed_steps.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/support/cpu_types.h"
 #include "tests/support/temp_directory.h"
 
@@ -122,7 +122,7 @@ Plan PlanOfFlags() {
 }
 
 std::unique_ptr<Device> OpenDevice() {
-  if (absl::GetFlag(FLAGS_check)) return Device::OnHost(kernels::cuda::testing::HostTwin());
+  if (absl::GetFlag(FLAGS_check)) return Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   absl::StatusOr<std::unique_ptr<Device>> device = Device::Open(absl::GetFlag(FLAGS_device));
   if (!device.ok()) Die(std::string(device.status().message()));
   return *std::move(device);

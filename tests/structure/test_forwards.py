@@ -1,4 +1,4 @@
-"""A forward is written once: no family has a twin of it for devices, and kernels know no model."""
+"""A forward is written once: no family has a second one for devices, and kernels know no model."""
 
 import pathlib
 import re
@@ -9,7 +9,7 @@ SHARED = {"device", "encoder", "generation", "ops", "vision"}
 SOURCES = {".h", ".cc", ".cu", ".cuh"}
 
 
-def twins(models):
+def second_forwards(models):
     """Files for devices in folders of families."""
     return sorted(str(path.relative_to(models)) for path in models.rglob("device_*")
                   if path.suffix in SOURCES and path.relative_to(models).parts[0] not in SHARED
@@ -38,7 +38,7 @@ def named_models(kernels, names):
 
 
 def test_no_family_has_a_second_forward():
-    assert not twins(ROOT / "models")
+    assert not second_forwards(ROOT / "models")
 
 
 def test_kernels_name_no_model():
@@ -51,7 +51,7 @@ def test_a_second_forward_is_noticed(tmp_path):
     for name in ("new/device_layer.cc", "ops/device_rows.cc", "new/README.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("\n")
-    assert twins(tmp_path) == ["new/device_layer.cc"]
+    assert second_forwards(tmp_path) == ["new/device_layer.cc"]
 
 
 def test_a_model_in_kernels_is_noticed(tmp_path):

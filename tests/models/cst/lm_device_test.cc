@@ -64,7 +64,7 @@ TEST_P(DeviceCstLm, AnswersAreTheHosts) {
 }
 
 TEST_P(DeviceCstLm, ForksAndBatchMatesChangeNoBit) {
-  const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
+  const std::unique_ptr<Model> model = Placed::OnEmulator(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectBatchInvariance(*model, 3, 2, 0, [&](uint32_t i, int samples) {
     std::vector<int32_t> ids = Ids(0);

@@ -7,7 +7,7 @@
 #include <optional>
 #include <random>
 
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/golden/edited_model.h"
 
@@ -130,7 +130,7 @@ TEST_P(CstLmOptions, CutsChangeNoBit) {
 TEST_P(CstLmOptions, OnADeviceLogitsAreTheHosts) {
   const std::vector<float> want = model_->Read(*model_->New(), text_);
   CstCase device(edited_.directory(), "fp32", 1 << 22, 40,
-                 Device::OnHost(kernels::cuda::testing::HostTwin()));
+                 Device::OnHost(kernels::cuda::testing::EmulatedPlugin()));
   EXPECT_LE(LargestDifference(device.Read(*device.New(), text_), {want.begin(), want.end()}), 1e-4);
   for (const int chunk : {3, 17}) {
     EXPECT_EQ(device.ReadInChunks(*device.New(), text_, chunk), device.Read(*device.New(), text_))

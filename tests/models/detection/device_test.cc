@@ -3,7 +3,7 @@
 #include "models/detection/model.h"
 #include "models/device/device_admission.h"
 #include "models/status_macros.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/detection/golden_case.h"
 #include "tests/models/device/device_places.h"
 
@@ -35,8 +35,8 @@ TEST_P(DeviceDetectionTest, DetectionsAreTheOriginals) {
 
 TEST_P(DeviceDetectionTest, Bf16RunsAndBatchMatesChangeNoBit) {
   const DetectionCase golden(GetParam());
-  const auto model =
-      LoadOn(Device::OnHost(kernels::cuda::testing::HostTwin()), golden.folder + "/model", "bf16");
+  const auto model = LoadOn(Device::OnHost(kernels::cuda::testing::EmulatedPlugin()),
+                            golden.folder + "/model", "bf16");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->info().dtype, "bf16");
   std::vector<Request> requests;
@@ -58,7 +58,8 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, DeviceDetectionTest,
 
 TEST(DeviceDetectionMemoryTest, ABackboneThatDoesNotFitIsRefusedAtLoad) {
   const DetectionCase golden("retinanet_two_sizes");
-  const kernels::cuda::PluginApi little = HostTwinWith(static_cast<uint64_t>(kDeviceLibraryBytes));
+  const kernels::cuda::PluginApi little =
+      EmulatedPluginWith(static_cast<uint64_t>(kDeviceLibraryBytes));
   const auto refused = LoadOn(Device::OnHost(little), golden.folder + "/model", "fp32");
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
   EXPECT_NE(std::string(refused.status().message()).find("one picture of"), std::string::npos);

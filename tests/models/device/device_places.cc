@@ -6,18 +6,19 @@
 #include <utility>
 
 #include "kernels/cuda/plugin.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 
 namespace longview::models {
 
 using kernels::cuda::PluginApi;
 using kernels::cuda::ThreadOrder;
-using kernels::cuda::testing::HostTwin;
+using kernels::cuda::testing::EmulatedPlugin;
 
 std::vector<DevicePlace> PlacesOfDevices() {
   std::vector<DevicePlace> places = {
-      {"host", [] { return Device::OnHost(HostTwin()); }},
-      {"host, threads falling", [] { return Device::OnHost(HostTwin(ThreadOrder::kFalling)); }}};
+      {"host", [] { return Device::OnHost(EmulatedPlugin()); }},
+      {"host, threads falling",
+       [] { return Device::OnHost(EmulatedPlugin(ThreadOrder::kFalling)); }}};
   const kernels::cuda::DriverDevices driver = kernels::cuda::CountDriverDevices();
   if (driver.count > 0) {
     places.push_back({"cuda:0", [] {
@@ -37,9 +38,9 @@ uint64_t free_bytes_of_host = 0;
 
 }  // namespace
 
-PluginApi HostTwinWith(uint64_t free_bytes) {
+PluginApi EmulatedPluginWith(uint64_t free_bytes) {
   free_bytes_of_host = free_bytes;
-  PluginApi api = HostTwin();
+  PluginApi api = EmulatedPlugin();
   api.free_memory = [](int32_t, uint64_t* left) -> kernels::cuda::Status {
     *left = free_bytes_of_host;
     return 0;

@@ -22,6 +22,6 @@ struct DevicePlace {
 std::vector<DevicePlace> PlacesOfDevices();
 
 // The host's device with so much free memory. The last call's bytes count, for all of them.
-kernels::cuda::PluginApi HostTwinWith(uint64_t free_bytes);
+kernels::cuda::PluginApi EmulatedPluginWith(uint64_t free_bytes);
 
 }  // namespace longview::models

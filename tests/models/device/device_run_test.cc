@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/kernels/cuda/support/emulated_stream.h"
-#include "tests/kernels/cuda/support/twin.h"
 
 namespace longview::models {
 namespace {
@@ -18,8 +18,8 @@ using kernels::cuda::PluginApi;
 
 constexpr int kLayers = 3;
 
-PluginApi LateTwin(uint32_t seed) {
-  PluginApi api = kernels::cuda::testing::HostTwin();
+PluginApi LatePlugin(uint32_t seed) {
+  PluginApi api = kernels::cuda::testing::EmulatedPlugin();
   kernels::cuda::testing::MakeStreamsLate(api, seed);
   return api;
 }
@@ -132,7 +132,7 @@ constexpr uint32_t kSeeds = 60;
 TEST(DeviceRunTest, PartsGetTheirOwnListsInWhateverOrderStreamsRun) {
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    const PluginApi api = LateTwin(seed);
+    const PluginApi api = LatePlugin(seed);
     const auto device = Device::OnHost(api);
     DeviceWorkspace workspace(*device, RoomFor(*device, 50));
     for (int batch = 0; batch < 3; ++batch) {
@@ -149,7 +149,7 @@ TEST(DeviceRunTest, PartsGetTheirOwnListsInWhateverOrderStreamsRun) {
 }
 
 TEST(DeviceRunTest, WhatFitsIsOnePart) {
-  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const auto device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   DeviceWorkspace workspace(*device, RoomFor(*device, 60));
   SumItems items(*device, {20, 7, 33});
   RunTimes times;
@@ -166,7 +166,7 @@ TEST(DeviceRunTest, WhatFitsIsOnePart) {
 TEST(DeviceRunTest, DroppedItemsEnterNoPartAndPartsNobodyWaitsForAreLeftOut) {
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    const PluginApi api = LateTwin(seed);
+    const PluginApi api = LatePlugin(seed);
     const auto device = Device::OnHost(api);
     DeviceWorkspace workspace(*device, RoomFor(*device, 20));
     SumItems items(*device, {10, 10, 10, 10, 20, 20, 10, 10});
@@ -187,7 +187,7 @@ TEST(DeviceRunTest, DroppedItemsEnterNoPartAndPartsNobodyWaitsForAreLeftOut) {
 }
 
 TEST(DeviceRunTest, NothingRunsWhereNobodyWaits) {
-  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const auto device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   DeviceWorkspace workspace(*device, RoomFor(*device, 20));
   SumItems items(*device, {10, 30});
   DeviceRun run(*device, workspace, items, nullptr);
@@ -199,7 +199,7 @@ TEST(DeviceRunTest, NothingRunsWhereNobodyWaits) {
 }
 
 TEST(DeviceRunTest, AnItemTooLargeByItselfIsAnErrorWithNeedAndLimit) {
-  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const auto device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   const DeviceRunBytes room = RoomFor(*device, 20);
   DeviceWorkspace workspace(*device, room);
   SumItems items(*device, {10, 300});
@@ -223,7 +223,7 @@ TEST(DeviceRunTest, AnItemTooLargeByItselfIsAnErrorWithNeedAndLimit) {
 }
 
 TEST(DeviceRunTest, OneBatchHasTheWorkspaceUntilItEndsOrGoes) {
-  const PluginApi api = LateTwin(1);
+  const PluginApi api = LatePlugin(1);
   const auto device = Device::OnHost(api);
   DeviceWorkspace workspace(*device, RoomFor(*device, 20));
   SumItems first(*device, {10, 20, 15}), second(*device, {20, 20});
@@ -245,7 +245,7 @@ TEST(DeviceListSlotsTest, PlacesAreRewrittenOnlyWhenNobodyReadsThem) {
   constexpr int kCount = 40, kRounds = 12;
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     SCOPED_TRACE(seed);
-    const PluginApi api = LateTwin(seed);
+    const PluginApi api = LatePlugin(seed);
     const auto device = Device::OnHost(api);
     DeviceListSlots slots(*device, kCount * sizeof(float));
     const DeviceBlock sums(*device, kRounds * kCount * sizeof(float));
@@ -278,7 +278,7 @@ TEST(DeviceListSlotsTest, PlacesAreRewrittenOnlyWhenNobodyReadsThem) {
 bool IsAligned(const void* at) { return reinterpret_cast<uintptr_t>(at) % kDeviceAlignment == 0; }
 
 TEST(DeviceWorkspaceTest, WhateverIsAskedForItsRegionsAreAligned) {
-  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const auto device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   for (size_t odd = 1; odd < 700; odd += 3) {
     DeviceWorkspace workspace(*device, {odd, odd + 1, odd + 2});
     EXPECT_TRUE(IsAligned(workspace.buffers()));

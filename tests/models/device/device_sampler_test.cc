@@ -15,21 +15,21 @@
 
 #include "models/generation/sampling/log_probabilities.h"
 #include "models/generation/sampling/sampler.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 
 namespace longview::models {
 namespace {
 
 using kernels::cuda::ThreadOrder;
-using kernels::cuda::testing::HostTwin;
+using kernels::cuda::testing::EmulatedPlugin;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 const std::vector<std::unique_ptr<Device>>& Devices() {
   static const std::vector<std::unique_ptr<Device>> devices = [] {
     std::vector<std::unique_ptr<Device>> made;
-    made.push_back(Device::OnHost(HostTwin(ThreadOrder::kRising)));
-    made.push_back(Device::OnHost(HostTwin(ThreadOrder::kFalling)));
+    made.push_back(Device::OnHost(EmulatedPlugin(ThreadOrder::kRising)));
+    made.push_back(Device::OnHost(EmulatedPlugin(ThreadOrder::kFalling)));
     absl::StatusOr<std::unique_ptr<Device>> cuda = Device::Open("cuda:0");
     if (cuda.ok()) {
       made.push_back(*std::move(cuda));

@@ -10,7 +10,7 @@
 #include "models/device/device_admission.h"
 #include "models/device/device_weights.h"
 #include "models/model.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 
 namespace longview::models {
 namespace {
@@ -42,7 +42,7 @@ TEST(DevicePanelsTest, NeverReachFurtherPastTheEndThanBuffersDo) {
 // A device that fails in `synchronize`: this once, or as everything does once a kernel has failed.
 absl::Status WaitOnBroken(bool lost) {
   static constexpr kernels::cuda::Status kFault = 700;
-  kernels::cuda::PluginApi broken = kernels::cuda::testing::HostTwin();
+  kernels::cuda::PluginApi broken = kernels::cuda::testing::EmulatedPlugin();
   broken.synchronize = [](kernels::cuda::Stream*) { return kFault; };
   if (lost) broken.free_memory = [](int32_t, uint64_t*) { return kFault; };
   return GuardDevice("family", [&] { Device::OnHost(broken)->Wait(); });
@@ -60,7 +60,7 @@ class DeviceLinearTest : public testing::TestWithParam<Compute> {};
 
 TEST_P(DeviceLinearTest, IsTheProductAndRowsDoNotDependOnBatchMates) {
   const Compute compute = GetParam();
-  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const auto device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   const Device::Turn turn(*device);
   const int64_t in = 48, out = 80, rows = 700;
   std::mt19937 random(3);
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Types, DeviceLinearTest,
                          testing::Values(Compute::kFp32, Compute::kBf16, Compute::kFp16));
 
 TEST(DeviceActivationTest, EveryActivationIsTheHosts) {
-  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const auto device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   const Device::Turn turn(*device);
   std::vector<float> bias;
   for (int i = -40; i <= 40; ++i) bias.push_back(static_cast<float>(i) / 8);
@@ -160,7 +160,7 @@ TEST(DeviceComputeTest, SixteenBitsWhereTheDirectorySaysSo) {
 }
 
 TEST(DeviceFillTest, WeightsBeyondTheTypeAreRefusedByName) {
-  const auto device = Device::OnHost(kernels::cuda::testing::HostTwin());
+  const auto device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
   const DeviceBlock block(*device, 64);
   DeviceFill fill(*device);
   const std::vector<float> largest = {1, -65504, 3};

@@ -10,12 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 
 namespace longview::models {
 namespace {
 
-std::unique_ptr<Device> Twin() { return Device::OnHost(kernels::cuda::testing::HostTwin()); }
+std::unique_ptr<Device> EmulatedDevice() {
+  return Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
+}
 
 Placement Placed(std::unique_ptr<Device> device, const DeviceObstacle& obstacle) {
   ModelDirectory directory;
@@ -27,7 +29,7 @@ Placement Placed(std::unique_ptr<Device> device, const DeviceObstacle& obstacle)
 }
 
 TEST(PlacementTest, ADeviceComputesInTheTypeThatIsStored) {
-  const Placement placement = Placed(Twin(), std::nullopt);
+  const Placement placement = Placed(EmulatedDevice(), std::nullopt);
   ASSERT_NE(placement.device, nullptr);
   EXPECT_EQ(placement.name, "host");
   EXPECT_EQ(placement.compute, Compute::kFp16);
@@ -36,7 +38,7 @@ TEST(PlacementTest, ADeviceComputesInTheTypeThatIsStored) {
 
 TEST(PlacementTest, BehindAnObstacleItIsTheCpuInATypeOfItsOwn) {
   const Placement cpu = Placed(nullptr, "width 5 must be even to run");
-  const Placement placement = Placed(Twin(), "width 5 must be even to run");
+  const Placement placement = Placed(EmulatedDevice(), "width 5 must be even to run");
   EXPECT_EQ(placement.device, nullptr);
   EXPECT_EQ(placement.name, "cpu");
   EXPECT_EQ(placement.compute, Compute::kFp32);
@@ -55,7 +57,7 @@ TEST(PlacementTest, ObstaclesNameThePropertyAndTheLimit) {
 }
 
 TEST(PlacementTest, WhatLoadingThrowsIsAStatus) {
-  const std::unique_ptr<Device> device = Twin();
+  const std::unique_ptr<Device> device = EmulatedDevice();
   for (const bool on_device : {false, true}) {
     const Device* const on = on_device ? device.get() : nullptr;
     EXPECT_TRUE(LoadInTurn("m", on, [] { return absl::OkStatus(); }).ok());

@@ -8,13 +8,13 @@
 
 #include "models/encoder/model.h"
 #include "models/status_macros.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/device/device_places.h"
 
 namespace longview::models {
 
 using kernels::cuda::PluginApi;
-using kernels::cuda::testing::HostTwin;
+using kernels::cuda::testing::EmulatedPlugin;
 
 absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> device,
                                                     const std::string& directory,
@@ -68,7 +68,7 @@ void ExpectTheCpusAnswers(const std::string& name, const std::string& directory,
 void ExpectAdmittedExactly(const std::string& directory, MakeEncoder make,
                            const std::vector<Request>& requests) {
   const auto load = [&](uint64_t free_bytes) {
-    const PluginApi api = HostTwinWith(free_bytes);
+    const PluginApi api = EmulatedPluginWith(free_bytes);
     return LoadOnDevice(Device::OnHost(api), directory, "fp32", make).status();
   };
   uint64_t refused = 0, enough = uint64_t{1} << 34;
@@ -81,11 +81,11 @@ void ExpectAdmittedExactly(const std::string& directory, MakeEncoder make,
   for (const std::string part : {" on host: needs ", "weights", "one document of ", "are free"}) {
     EXPECT_NE(std::string(status.message()).find(part), std::string::npos) << status;
   }
-  const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
+  const PluginApi ample = EmulatedPluginWith(uint64_t{1} << 34);
   const auto roomy = LoadOnDevice(Device::OnHost(ample), directory, "fp32", make);
   ASSERT_TRUE(roomy.ok()) << roomy.status();
   const std::vector<Answer> together = RunTogether(**roomy, requests);
-  const PluginApi one = HostTwinWith(enough);
+  const PluginApi one = EmulatedPluginWith(enough);
   const auto tight = LoadOnDevice(Device::OnHost(one), directory, "fp32", make);
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
@@ -94,7 +94,7 @@ void ExpectAdmittedExactly(const std::string& directory, MakeEncoder make,
 
 void ExpectDropsChangeNothing(const std::string& directory, MakeEncoder make,
                               const std::vector<Request>& requests) {
-  const auto model = LoadOnDevice(Device::OnHost(HostTwin()), directory, "fp32", make);
+  const auto model = LoadOnDevice(Device::OnHost(EmulatedPlugin()), directory, "fp32", make);
   ASSERT_TRUE(model.ok()) << model.status();
   ExpectDropsChangeNothing(**model, requests);
 }

@@ -9,7 +9,7 @@
 
 #include "models/model.h"
 #include "models/parallel.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/cst/cst_case.h"
 #include "tests/models/generation/decoder_reader.h"
 #include "tests/models/golden/golden_case.h"
@@ -36,13 +36,13 @@ std::unique_ptr<DecoderReader> Load(const Setting& setting) {
   const std::string directory = GoldenCase(setting.golden, setting.family).directory();
   if (std::string(setting.family) == "cst") {
     std::unique_ptr<Device> device;
-    if (setting.device) device = Device::OnHost(kernels::cuda::testing::HostTwin());
+    if (setting.device) device = Device::OnHost(kernels::cuda::testing::EmulatedPlugin());
     return std::make_unique<CstCase>(directory, setting.dtype, 64 << 20, 1 << 14,
                                      std::move(device));
   }
   if (setting.device) {
     return std::make_unique<DeviceLsCase>(directory, setting.dtype,
-                                          Device::OnHost(kernels::cuda::testing::HostTwin()));
+                                          Device::OnHost(kernels::cuda::testing::EmulatedPlugin()));
   }
   return std::make_unique<LsCase>(directory, setting.dtype);
 }

@@ -14,7 +14,7 @@
 #include "models/generation/model/family.h"
 #include "models/generation/model/generator_loading.h"
 #include "models/status_macros.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/generation/batch_invariance.h"
 
@@ -43,16 +43,16 @@ struct PlacedGenerator {
   }
 
   // On the device that is the host.
-  static std::unique_ptr<Model> OnTwin(const std::string& directory,
-                                       const std::string& dtype = "fp32") {
-    return LoadOrFail(Device::OnHost(kernels::cuda::testing::HostTwin()), directory, dtype);
+  static std::unique_ptr<Model> OnEmulator(const std::string& directory,
+                                           const std::string& dtype = "fp32") {
+    return LoadOrFail(Device::OnHost(kernels::cuda::testing::EmulatedPlugin()), directory, dtype);
   }
 
   // Answers these requests alike, after a calibration; nothing of them stays in the cache.
   static void ExpectAnswersOfTheHost(const std::string& directory,
                                      std::span<const Request> requests) {
     const std::unique_ptr<Model> host = LoadOrFail(nullptr, directory);
-    const std::unique_ptr<Model> device = OnTwin(directory);
+    const std::unique_ptr<Model> device = OnEmulator(directory);
     ASSERT_TRUE(host != nullptr && device != nullptr);
     ASSERT_TRUE(device->WarmUp().ok());
     EXPECT_EQ(device->info().device, "host");
@@ -67,7 +67,7 @@ struct PlacedGenerator {
 
   // A model that devices cannot run, and why.
   static void ExpectTheCpu(const std::string& directory, const std::string& obstacle) {
-    const std::unique_ptr<Model> model = OnTwin(directory);
+    const std::unique_ptr<Model> model = OnEmulator(directory);
     ASSERT_NE(model, nullptr);
     EXPECT_EQ(model->info().device, "cpu");
     ASSERT_FALSE(model->info().notes.empty());
@@ -75,7 +75,7 @@ struct PlacedGenerator {
   }
 
   static void ExpectRefusalWithNeedAndLimit(const std::string& directory) {
-    const kernels::cuda::PluginApi tight = HostTwinWith(uint64_t{1} << 20);
+    const kernels::cuda::PluginApi tight = EmulatedPluginWith(uint64_t{1} << 20);
     const absl::Status refused = Load(Device::OnHost(tight), directory).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
     for (const std::string part :

@@ -46,7 +46,7 @@ TEST_P(DeviceLed, StatesAndLogits) {
 TEST_P(DeviceLed, RoundedLogitsAreNear) {
   const std::pair<const char*, double> kBounds[] = {{"bf16", 0.3}, {"fp16", 0.05}};
   for (const auto& [dtype, bound] : kBounds) {
-    const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), dtype);
+    const std::unique_ptr<Model> model = Placed::OnEmulator(golden_.directory(), dtype);
     ASSERT_NE(model, nullptr);
     for (int item = 0; item < golden_.items(); ++item) {
       const Answer answer = Generate(*model, Forced(golden_, item, kTensors));
@@ -82,7 +82,7 @@ TEST(DeviceLedModel, AnswersAreTheHosts) {
 TEST(DeviceLedModel, GreedyOutputsHaveTheHostsScores) {
   const GoldenCase golden("generate", "led");
   const std::unique_ptr<Model> host = Placed::LoadOrFail(nullptr, golden.directory());
-  const std::unique_ptr<Model> device = Placed::OnTwin(golden.directory());
+  const std::unique_ptr<Model> device = Placed::OnEmulator(golden.directory());
   ASSERT_TRUE(host != nullptr && device != nullptr);
   const Request request = DocumentRequest(golden, 0, NewTokens(16));
   const Piece want = Generate(*host, request).sequences[0];
@@ -92,7 +92,7 @@ TEST(DeviceLedModel, GreedyOutputsHaveTheHostsScores) {
 
 TEST(DeviceLedModel, BatchMatesChangeNoBit) {
   const GoldenCase golden("generate", "led");
-  const std::unique_ptr<Model> model = Placed::OnTwin(golden.directory(), "bf16");
+  const std::unique_ptr<Model> model = Placed::OnEmulator(golden.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectBatchInvariance(*model, std::min(golden.items(), 3), 1, 0, [&](uint32_t item, int) {
     return Written(golden, static_cast<int>(item), 1);
@@ -104,7 +104,7 @@ TEST(DeviceLedModel, ADroppedDocumentHarmsNobody) {
   for (const bool on_device : {true, false}) {
     SCOPED_TRACE(on_device);
     const std::unique_ptr<Model> model = on_device
-                                             ? Placed::OnTwin(golden.directory())
+                                             ? Placed::OnEmulator(golden.directory())
                                              : Placed::LoadOrFail(nullptr, golden.directory());
     ASSERT_NE(model, nullptr);
     ExpectADroppedDocumentHarmsNobody(

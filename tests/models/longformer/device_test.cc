@@ -13,7 +13,7 @@
 #include "models/encoder/model.h"
 #include "models/forward/forward_part.h"
 #include "models/status_macros.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/golden/edited_model.h"
 #include "tests/models/golden/golden_case.h"
@@ -22,7 +22,7 @@ namespace longview::models {
 namespace {
 
 using kernels::cuda::PluginApi;
-using kernels::cuda::testing::HostTwin;
+using kernels::cuda::testing::EmulatedPlugin;
 
 LoadOptions OptionsOf(const std::string& dtype) {
   LoadOptions options;
@@ -116,7 +116,7 @@ TEST(DeviceLongformerTypeTest, AutoIsWhatTheDirectoryNames) {
     absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(golden.directory());
     ASSERT_TRUE(directory.ok()) << directory.status();
     directory->common.stored_dtype = stored;
-    const auto model = LoadEncoderAt(Device::OnHost(HostTwin()), *std::move(directory),
+    const auto model = LoadEncoderAt(Device::OnHost(EmulatedPlugin()), *std::move(directory),
                                      OptionsOf("auto"), MakeLongformer);
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ((*model)->info().dtype, dtype);
@@ -131,7 +131,7 @@ TEST(DeviceLongformerTypeTest, AnOddWidthIsServedOnTheCpu) {
   edited.config["num_attention_heads"] = 1;
   absl::StatusOr<ModelDirectory> directory = OpenModelDirectory(edited.Write());
   ASSERT_TRUE(directory.ok()) << directory.status();
-  const auto model = LoadEncoderAt(Device::OnHost(HostTwin()), *std::move(directory),
+  const auto model = LoadEncoderAt(Device::OnHost(EmulatedPlugin()), *std::move(directory),
                                    OptionsOf("auto"), MakeLongformer);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->info().device, "cpu");
@@ -148,7 +148,7 @@ double LeastBytes(const GoldenCase& golden) {
   DeviceStore store(Compute::kFp32);
   EXPECT_TRUE(family->Load(std::nullopt, &store).ok());
   const int tokens = MostTokens(*directory, family->facts().max_tokens);
-  const std::unique_ptr<Device> device = Device::OnHost(HostTwin());
+  const std::unique_ptr<Device> device = Device::OnHost(EmulatedPlugin());
   const auto bytes = [&](EncoderPass::Sequences sequences) {
     auto pass = family->MakePass(Compute::kFp32, sequences, kernels::cuda::kDeviceTileRows);
     return ForwardPart(std::move(pass), *device, Compute::kFp32).bytes();
@@ -160,7 +160,7 @@ double LeastBytes(const GoldenCase& golden) {
 TEST(DeviceLongformerMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
   const GoldenCase golden("classification");
   const auto least = static_cast<uint64_t>(LeastBytes(golden));
-  const PluginApi short_of_one = HostTwinWith(least - 1);
+  const PluginApi short_of_one = EmulatedPluginWith(least - 1);
   const auto refused = LoadOn(Device::OnHost(short_of_one), golden, "fp32");
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   for (const std::string part : {" on host: needs ", "weights", "one document of ", "are free"}) {
@@ -177,10 +177,10 @@ TEST(DeviceLongformerMemoryTest, BatchesBeyondTheWorkspaceRunInParts) {
       requests.push_back(std::move(request));
     }
   }
-  const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
+  const PluginApi ample = EmulatedPluginWith(uint64_t{1} << 34);
   const auto roomy = LoadOn(Device::OnHost(ample), golden, "fp32");
   const std::vector<Answer> together = RunTogether(**roomy, requests);
-  const PluginApi one = HostTwinWith(static_cast<uint64_t>(LeastBytes(golden)));
+  const PluginApi one = EmulatedPluginWith(static_cast<uint64_t>(LeastBytes(golden)));
   const auto tight = LoadOn(Device::OnHost(one), golden, "fp32");
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
@@ -189,7 +189,7 @@ TEST(DeviceLongformerMemoryTest, BatchesBeyondTheWorkspaceRunInParts) {
 
 TEST(DeviceLongformerMemoryTest, DroppedDocumentsChangeNothingForOthers) {
   const GoldenCase golden("global_patterns");
-  const auto model = LoadOn(Device::OnHost(HostTwin()), golden, "fp32");
+  const auto model = LoadOn(Device::OnHost(EmulatedPlugin()), golden, "fp32");
   ASSERT_TRUE(model.ok()) << model.status();
   ExpectDropsChangeNothing(**model, Requests(golden, Task::kEmbedding, {"last_hidden_state"}));
 }

@@ -42,7 +42,7 @@ TEST_P(DeviceLongformerLm, LogitsAreThoseOfTheDefinition) {
 
 TEST_P(DeviceLongformerLm, CutsOfAPromptChangeNoBit) {
   for (const char* dtype : {"fp32", "bf16", "fp16"}) {
-    const std::unique_ptr<Model> model = Placed::OnTwin(files_.Write(), dtype);
+    const std::unique_ptr<Model> model = Placed::OnEmulator(files_.Write(), dtype);
     ASSERT_NE(model, nullptr);
     const std::vector<int32_t> ids = RandomIds(300, 2);
     const Answer whole = Generate(*model, Scored(ids));
@@ -63,7 +63,7 @@ TEST_P(DeviceLongformerLm, AnswersAreTheHosts) {
 }
 
 TEST_P(DeviceLongformerLm, ForksAndBatchMatesChangeNoBit) {
-  const std::unique_ptr<Model> model = Placed::OnTwin(files_.Write(), "bf16");
+  const std::unique_ptr<Model> model = Placed::OnEmulator(files_.Write(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectBatchInvariance(*model, 3, 2, 64, Sampled);
 }

@@ -60,7 +60,7 @@ TEST_P(DeviceLunaLm, AnswersAreTheHosts) {
 }
 
 TEST_P(DeviceLunaLm, ForksAndBatchMatesChangeNoBit) {
-  const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
+  const std::unique_ptr<Model> model = Placed::OnEmulator(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectBatchInvariance(*model, 3, 2, 4, [](uint32_t i, int samples) {
     std::vector<int32_t> ids = {2, 9, 11, 30, 7, 5, 21, 33, 16};
@@ -134,7 +134,7 @@ TEST_P(DeviceLunaTranslation, AnswersAreTheHosts) {
 }
 
 TEST_P(DeviceLunaTranslation, BatchMatesChangeNoBit) {
-  const std::unique_ptr<Model> model = Placed::OnTwin(golden_.directory(), "bf16");
+  const std::unique_ptr<Model> model = Placed::OnEmulator(golden_.directory(), "bf16");
   ASSERT_NE(model, nullptr);
   ExpectBatchInvariance(*model, std::min(golden_.items(), 3), 1, 0,
                         [&](uint32_t item, int) { return Written(static_cast<int>(item), 1); });
@@ -144,7 +144,7 @@ TEST_P(DeviceLunaTranslation, ADroppedDocumentHarmsNobody) {
   for (const bool on_device : {true, false}) {
     SCOPED_TRACE(on_device);
     const std::unique_ptr<Model> model = on_device
-                                             ? Placed::OnTwin(golden_.directory())
+                                             ? Placed::OnEmulator(golden_.directory())
                                              : Placed::LoadOrFail(nullptr, golden_.directory());
     ASSERT_NE(model, nullptr);
     ExpectADroppedDocumentHarmsNobody(
@@ -170,7 +170,7 @@ TEST(DeviceLunaLoad, MoreRowsThanADeviceSumsAreServedOnTheCpu) {
     tensor.values.resize(kRows * kWidth, 0.25f);
   }
   Placed::ExpectTheCpu(edited.Write(), "proj_len 257 is above 256, the most rows of running sums");
-  const std::unique_ptr<Model> model = Placed::OnTwin(edited.directory());
+  const std::unique_ptr<Model> model = Placed::OnEmulator(edited.directory());
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(Generate(*model, SampledRequest({2, 9}, 1, 1, 4)).sequences[0].token_ids.size(), 4u);
 }

@@ -9,14 +9,14 @@
 
 #include "gtest/gtest.h"
 #include "models/device/device.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/checkpoint/safetensors_file.h"
 #include "tests/support/temp_directory.h"
 
 namespace longview::models {
 namespace {
 
-using kernels::cuda::testing::HostTwin;
+using kernels::cuda::testing::EmulatedPlugin;
 
 constexpr int64_t kRows = 256, kWidth = 64;
 
@@ -66,7 +66,7 @@ class WeightPlacerTest : public ::testing::Test {
   const testing::TempDirectory directory_;
   const std::string path_;
   const absl::StatusOr<Checkpoint> checkpoint_;
-  const std::unique_ptr<Device> device_ = Device::OnHost(HostTwin());
+  const std::unique_ptr<Device> device_ = Device::OnHost(EmulatedPlugin());
   const Device::Turn turn_{*device_};
 };
 

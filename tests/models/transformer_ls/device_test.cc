@@ -14,7 +14,7 @@
 #include "models/generation/sampling/sampler.h"
 #include "models/transformer_ls/model.h"
 #include "models/transformer_ls/pass.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/golden/golden_case.h"
 #include "tests/models/transformer_ls/device_case.h"
@@ -25,7 +25,7 @@ namespace longview::models {
 namespace {
 
 using kernels::cuda::PluginApi;
-using kernels::cuda::testing::HostTwin;
+using kernels::cuda::testing::EmulatedPlugin;
 
 // Logits have a standard deviation of 2.
 const std::pair<std::string, double> kRoundedBounds[] = {{"bf16", 0.6}, {"fp16", 0.1}};
@@ -128,7 +128,7 @@ Choices SomeChoices(int vocab) {
 
 // Every sequence reads another token; with choices, and without.
 TEST(DeviceLsDecoder, TokensAreChosenAsTheHostChoosesFromTheSameLogits) {
-  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(HostTwin()));
+  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(EmulatedPlugin()));
   const int vocab = model.decoder().vocab_size();
   const Choices choices = SomeChoices(vocab);
   const std::vector<int32_t> text = model.Text(48, 1);
@@ -176,9 +176,9 @@ TEST(DeviceLsDecoder, TokensAreChosenAsTheHostChoosesFromTheSameLogits) {
 int waits = 0;
 
 // Counts how often the host waits for the device.
-const PluginApi& CountingTwin() {
+const PluginApi& CountingPlugin() {
   static const PluginApi api = [] {
-    PluginApi counting = HostTwin();
+    PluginApi counting = EmulatedPlugin();
     counting.synchronize = [](kernels::cuda::Stream*) -> kernels::cuda::Status {
       ++waits;
       return 0;
@@ -189,7 +189,7 @@ const PluginApi& CountingTwin() {
 }
 
 TEST(DeviceLsDecoder, TheHostWaitsOncePerPassForWhatIsReadAndElseNotAtAll) {
-  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(CountingTwin()));
+  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(CountingPlugin()));
   const std::vector<int32_t> text = model.Text(200, 1);
   std::vector<std::unique_ptr<DecoderSequence>> sequences;
   for (int i = 0; i < 3; ++i) {
@@ -221,12 +221,12 @@ TEST(DeviceLsDecoder, TheHostWaitsOncePerPassForWhatIsReadAndElseNotAtAll) {
 int launches = 0;
 
 // Counts recordings that are launched.
-const PluginApi& LaunchingTwin() {
+const PluginApi& LaunchingPlugin() {
   static const PluginApi api = [] {
-    PluginApi counting = HostTwin();
+    PluginApi counting = EmulatedPlugin();
     counting.launch_graph = [](kernels::cuda::Stream* stream, kernels::cuda::Graph* graph) {
       ++launches;
-      return HostTwin().launch_graph(stream, graph);
+      return EmulatedPlugin().launch_graph(stream, graph);
     };
     return counting;
   }();
@@ -235,7 +235,7 @@ const PluginApi& LaunchingTwin() {
 
 // Steps of like sizes: up to the end of a segment, where one is different.
 TEST(DeviceLsDecoder, StepsAreRecordedAndLaunchedWithTheSameBits) {
-  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(LaunchingTwin()));
+  DeviceLsCase model(SmallDirectory(), "fp32", Device::OnHost(LaunchingPlugin()));
   const std::vector<int32_t> text = model.Text(64, 1);
   const auto prompt = std::span(text).first(20);
   launches = 0;
@@ -281,7 +281,7 @@ std::vector<Piece> Generate(Model& model, const Request& request) {
 TEST(DeviceLsModel, AnswersAreTheCpus) {
   const GoldenCase golden("paper_dh16_r1_l4_w8", "transformer_ls_lm");
   const auto cpu = OrDie(LoadModel(golden.directory(), OptionsOf(16 << 20)));
-  const auto device = OrDie(LoadModelOn(Device::OnHost(HostTwin()), golden.directory()));
+  const auto device = OrDie(LoadModelOn(Device::OnHost(EmulatedPlugin()), golden.directory()));
   ASSERT_TRUE(device->WarmUp().ok());
   EXPECT_EQ(device->info().device, "host");
   EXPECT_EQ(device->info().dtype, "fp32");
@@ -317,12 +317,12 @@ TEST(DeviceLsModel, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
   // The bytes of an allowance that a model fits into: doubled until one does, then halved.
   uint64_t most = uint64_t{1} << 20, least = 0;
   const auto fits = [&](uint64_t bytes) {
-    const PluginApi api = HostTwinWith(bytes);
+    const PluginApi api = EmulatedPluginWith(bytes);
     return LoadOnDevice(directory, "fp32", Device::OnHost(api)).ok();
   };
   while (!fits(most)) least = std::exchange(most, 2 * most);
   while (most - least > 1) (fits((least + most) / 2) ? most : least) = (least + most) / 2;
-  const PluginApi tighter = HostTwinWith(least);
+  const PluginApi tighter = EmulatedPluginWith(least);
   const auto refused = LoadOnDevice(directory, "fp32", Device::OnHost(tighter));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   for (const std::string part :

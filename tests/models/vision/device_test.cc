@@ -17,7 +17,7 @@
 #include "models/vil/family.h"
 #include "models/vision/backbone.h"
 #include "models/vision/load.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/device/device_places.h"
 #include "tests/models/vision/image_case.h"
 #include "tests/support/cpu_types.h"
@@ -27,7 +27,7 @@ namespace longview::models {
 namespace {
 
 using kernels::cuda::PluginApi;
-using kernels::cuda::testing::HostTwin;
+using kernels::cuda::testing::EmulatedPlugin;
 
 absl::StatusOr<std::unique_ptr<Model>> LoadOn(std::unique_ptr<Device> device,
                                               const std::string& path, const std::string& dtype,
@@ -208,7 +208,7 @@ uint64_t LeastBytes(const std::string& path) {
 
 TEST(DeviceVisionMemoryTest, WhatDoesNotFitIsRefusedAtLoadWithNeedAndLimit) {
   const ImageCase golden("vil", "rpb_nonsquare");
-  const PluginApi little = HostTwinWith(LeastBytes(golden.folder + "/model") - 1);
+  const PluginApi little = EmulatedPluginWith(LeastBytes(golden.folder + "/model") - 1);
   const auto refused = LoadOn(Device::OnHost(little), golden.folder + "/model", "fp32");
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   for (const std::string part : {" on host: needs ", "weights", "one picture of ", "are free"}) {
@@ -223,13 +223,13 @@ TEST(DeviceVisionMemoryTest, TheWorkspaceSaysWhichPicturesRun) {
   const ImageCase golden("vil", "rpb_nonsquare");
   const EditedModel any(golden, {{"any_size", true}});
   const int64_t most_pixels = 256 * 256;
-  const PluginApi ample = HostTwinWith(uint64_t{1} << 34);
+  const PluginApi ample = EmulatedPluginWith(uint64_t{1} << 34);
   const auto roomy = LoadOn(Device::OnHost(ample), any.path(), "fp32", most_pixels);
   ASSERT_TRUE(roomy.ok()) << roomy.status();
   const std::vector<Request> requests =
       Noise(**roomy, {{64, 64}, {32, 96}, {64, 64}, {32, 32}, {96, 32}});
   const std::vector<Answer> together = RunTogether(**roomy, requests);
-  const PluginApi one = HostTwinWith(LeastBytes(any.path()));
+  const PluginApi one = EmulatedPluginWith(LeastBytes(any.path()));
   const auto tight = LoadOn(Device::OnHost(one), any.path(), "fp32", most_pixels);
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
@@ -242,7 +242,7 @@ TEST(DeviceVisionMemoryTest, TheWorkspaceSaysWhichPicturesRun) {
 
 TEST(DeviceVisionMemoryTest, DroppedPicturesChangeNothingForOthers) {
   const ImageCase golden("vil", "pictures_48");
-  const auto model = LoadOn(Device::OnHost(HostTwin()), golden.folder + "/model", "fp32");
+  const auto model = LoadOn(Device::OnHost(EmulatedPlugin()), golden.folder + "/model", "fp32");
   ASSERT_TRUE(model.ok()) << model.status();
   ExpectDropsChangeNothing(**model, golden.Requests());
 }

@@ -9,7 +9,7 @@
 #include "models/vil/family.h"
 #include "models/vision/backbone.h"
 #include "models/vision/load.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 #include "tests/models/golden/edited_model.h"
 
 namespace longview::models {
@@ -42,7 +42,7 @@ TEST(VisionPlacementTest, MoreRandomFeaturesThanADeviceTakesAreServedOnTheCpu) {
   ASSERT_TRUE(directory.ok()) << directory.status();
   LoadOptions options;
   options.dtype = "fp32";
-  const auto model = LoadVisionAt(Device::OnHost(kernels::cuda::testing::HostTwin()),
+  const auto model = LoadVisionAt(Device::OnHost(kernels::cuda::testing::EmulatedPlugin()),
                                   *std::move(directory), options, VilBuilder());
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->info().device, "cpu");

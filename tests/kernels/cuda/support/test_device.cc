@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/base/element.h"
 #include "kernels/cuda/plugin.h"
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 
 namespace longview::kernels::cuda::testing {
 namespace {
@@ -68,9 +68,9 @@ std::vector<float> Widened(const std::vector<uint16_t>& bits, DType dtype) {
 
 std::vector<std::unique_ptr<TestDevice>> TestDevices() {
   std::vector<std::unique_ptr<TestDevice>> devices;
-  devices.push_back(std::make_unique<TestDevice>("threads rising", HostTwin()));
+  devices.push_back(std::make_unique<TestDevice>("threads rising", EmulatedPlugin()));
   devices.push_back(
-      std::make_unique<TestDevice>("threads falling", HostTwin(ThreadOrder::kFalling)));
+      std::make_unique<TestDevice>("threads falling", EmulatedPlugin(ThreadOrder::kFalling)));
   if (Plugin() != nullptr) devices.push_back(std::make_unique<TestDevice>("CUDA", *Plugin()));
   return devices;
 }

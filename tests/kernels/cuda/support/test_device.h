@@ -1,4 +1,4 @@
-// Devices that kernel tests run on: the host twin in both thread orders, and CUDA's first device
+// Devices that kernel tests run on: the emulated one in both thread orders, and CUDA's first device
 // where there is one.
 #pragma once
 

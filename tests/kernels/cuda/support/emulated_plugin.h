@@ -9,6 +9,6 @@
 namespace longview::kernels::cuda::testing {
 
 // With the threads of a phase in rising or falling order: results must be the same.
-const PluginApi& HostTwin(ThreadOrder order = ThreadOrder::kRising);
+const PluginApi& EmulatedPlugin(ThreadOrder order = ThreadOrder::kRising);
 
 }  // namespace longview::kernels::cuda::testing

@@ -1,4 +1,4 @@
-#include "tests/kernels/cuda/support/twin.h"
+#include "tests/kernels/cuda/support/emulated_plugin.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -56,7 +56,7 @@ Status RunSpan(Stream* stream, const PlanView* plan, const SpanCall* call,
 }
 
 template <ThreadOrder kOrder>
-PluginApi MakeTwin() {
+PluginApi MakePlugin() {
   PluginApi api = {};
   api.abi = kPluginAbi;
   api.bytes = sizeof(PluginApi);
@@ -97,9 +97,9 @@ PluginApi MakeTwin() {
 
 }  // namespace
 
-const PluginApi& HostTwin(ThreadOrder order) {
-  static const PluginApi rising = MakeTwin<ThreadOrder::kRising>();
-  static const PluginApi falling = MakeTwin<ThreadOrder::kFalling>();
+const PluginApi& EmulatedPlugin(ThreadOrder order) {
+  static const PluginApi rising = MakePlugin<ThreadOrder::kRising>();
+  static const PluginApi falling = MakePlugin<ThreadOrder::kFalling>();
   return order == ThreadOrder::kRising ? rising : falling;
 }
 

@@ -99,12 +99,12 @@ struct ModelInfo {
   std::string device;  // "cpu"
   double parameters = 0;
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
-  // The granule of a generator: prompts are read in chunks of this many tokens (chunked prefill),
+  // Prompts of a generator are read in chunks of multiples of this many tokens (chunked prefill),
   // so a grant of prefill is a multiple of it, or all that is left. Of encoder-decoder models it is
   // a share of the encoder's work on the document.
-  int prefill_granule = 0;  // 0 = not a generator.
-  int sequences = 1;        // Answered where a request does not say how many.
-  int32_t pad_token = 0;    // Fills rows of token_ids: pad, else the end's, else 0.
+  int prefill_alignment = 0;  // 0 = not a generator.
+  int sequences = 1;          // Answered where a request does not say how many.
+  int32_t pad_token = 0;      // Fills rows of token_ids: pad, else the end's, else 0.
   // Everything clients may send and name under the Open Inference Protocol, what the server
   // derives included: attention_mask, text_pair, ...; probabilities, label, entities, top, ...
   // Other names are refused before the model sees the request.
@@ -441,7 +441,7 @@ class Model {
   // Bytes kept of what follows from the sizes of pictures; thread-safe.
   virtual double image_plan_bytes() const { return 0; }
 
-  // ---- Generators (prefill_granule > 0); others refuse with UNIMPLEMENTED. ----
+  // ---- Generators (prefill_alignment > 0); others refuse with UNIMPLEMENTED. ----
 
   // A generation for an admitted item, whose state bytes are the caller's to reserve until it is
   // destroyed. Finds what the cache already holds of the prompt. It may be done at once (a short
@@ -453,7 +453,7 @@ class Model {
   // One step of several generations, layer by layer. Drop(i) names a grant; Take is not used:
   // results are taken from the generations once Advance returned false.
   // REQUIRES: none is done; a grant of prefill is at most its need, and a multiple of
-  // prefill_granule or all of it.
+  // prefill_alignment or all of it.
   virtual std::unique_ptr<Run> BeginStep(std::span<const StepGrant> grants);
 
   // Predicted seconds of a step beyond what its grants add up to.

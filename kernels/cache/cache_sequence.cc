@@ -47,15 +47,15 @@ CacheSequence CacheSequence::Fork() const {
   return fork;
 }
 
-void CacheSequence::Publish(uint64_t space) {
+void CacheSequence::CachePrefix(uint64_t space) {
   const auto lock = cache_->budget_->Lock();
-  const int64_t granule = cache_->shape_.granule();
-  const int64_t last = tokens() / granule * granule;
-  if (last == tokens()) PublishAt(space, last - granule);
-  PublishAt(space, last);
+  const int64_t alignment = cache_->shape_.prefill_alignment();
+  const int64_t last = tokens() / alignment * alignment;
+  if (last == tokens()) CachePrefixAt(space, last - alignment);
+  CachePrefixAt(space, last);
 }
 
-void CacheSequence::PublishAt(uint64_t space, int64_t point) {
+void CacheSequence::CachePrefixAt(uint64_t space, int64_t point) {
   if (point <= 0) return;
   std::vector<BlockList> kept(strips_.size());
   for (size_t i = 0; i < strips_.size(); ++i) {

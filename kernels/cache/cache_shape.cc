@@ -18,7 +18,7 @@ size_t RowsBytes(int columns, DType dtype) {
 
 }  // namespace
 
-int32_t CacheShape::granule() const {
+int32_t CacheShape::prefill_alignment() const {
   int32_t tokens = kBlockSlots;
   for (const StripShape& strip : strips) tokens = std::lcm(tokens, strip.segment);
   return tokens;
@@ -31,11 +31,11 @@ int64_t CacheShape::Slots(int strip, int64_t tokens) const {
 int64_t CacheShape::MaxBlocks(int strip) const {
   const int64_t keep = strips[strip].keep;
   if (keep == 0) return INT64_MAX;
-  // Slots between a point of publication and what may have been appended since.
-  const int64_t slots = Slots(strip, granule());
-  const int64_t unpublished =
+  // Slots between the end of a prefix to be cached and what may have been appended since.
+  const int64_t slots = Slots(strip, prefill_alignment());
+  const int64_t behind =
       slots % kBlockSlots == 0 ? slots / kBlockSlots : 1 + CeilDiv(slots, kBlockSlots);
-  return CeilDiv(keep - 1, kBlockSlots) + std::max<int64_t>(2, unpublished);
+  return CeilDiv(keep - 1, kBlockSlots) + std::max<int64_t>(2, behind);
 }
 
 int64_t CacheShape::Blocks(int strip, int64_t tokens) const {

@@ -50,17 +50,17 @@ struct CacheShape {
 
   KvLayout layout() const { return KvLayout(dtype, Dk, Dv, kv_heads); }
 
-  // The granule, lcm(64, segments of all strips), in tokens: at its multiples the state of an
-  // unfinished segment is empty, and every block before it full. Chunks of prefill end there.
-  int32_t granule() const;
+  // In tokens, lcm(64, segments of all strips): at its multiples the state of an unfinished segment
+  // is empty, and every block before it full. Chunks of prefill end there.
+  int32_t prefill_alignment() const;
 
   // Slots of a strip after `tokens` tokens.
   int64_t Slots(int strip, int64_t tokens) const;
 
   // Blocks a strip's list holds at most: ceil((keep + 63) / 64) for the reach of a query wherever
   // it begins inside a block, and one more, so that the blocks before the last multiple of
-  // granule() are still there when it is published (granules above 128: as many as that takes).
-  // INT64_MAX if keep is 0.
+  // prefill_alignment() are still there when that prefix is cached (above 128 tokens: as many as
+  // that takes). INT64_MAX if keep is 0.
   int64_t MaxBlocks(int strip) const;
 
   // Blocks of a strip that one sequence of `tokens` tokens holds, exactly.

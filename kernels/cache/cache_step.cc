@@ -69,7 +69,7 @@ bool CacheStep::Extend(Group group, CacheSequence* sequence, int strip, int64_t 
   }
   list.blocks.erase(list.blocks.begin(), list.blocks.begin() + dropped);
   list.first = first;
-  // Copy on write: a fork or a published prompt may hold the open block too.
+  // Copy on write: a fork or a cached prefix may hold the open block too.
   if (open > 0 && !list.blocks.empty() && !cache_->OwnBlock(open, &list.blocks.back())) {
     return false;
   }

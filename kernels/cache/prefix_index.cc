@@ -26,9 +26,9 @@ uint64_t HashTokens(uint64_t before, std::span<const int32_t> ids) {
   return before * 0x9E3779B97F4A7C15u + std::hash<std::string_view>()(bytes);
 }
 
-PrefixIndex::PrefixIndex(int32_t granule, uint64_t salt, PrefixHash hash,
+PrefixIndex::PrefixIndex(int32_t alignment, uint64_t salt, PrefixHash hash,
                          std::vector<BlockPool*> pools, CacheBudget* budget)
-    : granule_(granule), salt_(salt), hash_(hash), pools_(std::move(pools)), budget_(budget) {}
+    : alignment_(alignment), salt_(salt), hash_(hash), pools_(std::move(pools)), budget_(budget) {}
 
 PrefixIndex::~PrefixIndex() { Clear(); }
 
@@ -45,10 +45,9 @@ const PrefixIndex::Entry* PrefixIndex::Find(uint64_t space, std::span<const int3
   const Entry* longest = nullptr;
   uint64_t key = FirstKey(space);
   const int64_t end = std::min<int64_t>(limit, static_cast<int64_t>(prompt.size()));
-  // Published points are multiples of the granule, and the hash of each goes on from the one
-  // before.
-  for (int64_t at = granule_; at <= end; at += granule_) {
-    key = hash_(key, prompt.subspan(at - granule_, granule_));
+  // Lengths of entries are multiples of the alignment, and each hash goes on from the one before.
+  for (int64_t at = alignment_; at <= end; at += alignment_) {
+    key = hash_(key, prompt.subspan(at - alignment_, alignment_));
     const auto found = Lookup(key, space, prompt.first(at));
     if (found == entries_.end()) continue;
     if (found->made == Made::kDecode && reuse == Reuse::kPrefillMade) continue;
@@ -59,7 +58,9 @@ const PrefixIndex::Entry* PrefixIndex::Find(uint64_t space, std::span<const int3
 
 uint64_t PrefixIndex::KeyOf(uint64_t space, std::span<const int32_t> ids) const {
   uint64_t key = FirstKey(space);
-  for (size_t at = 0; at < ids.size(); at += granule_) key = hash_(key, ids.subspan(at, granule_));
+  for (size_t at = 0; at < ids.size(); at += alignment_) {
+    key = hash_(key, ids.subspan(at, alignment_));
+  }
   return key;
 }
 

@@ -1,7 +1,7 @@
 // Finds prefixes read before by their content. An entry is a point of some text, at a multiple of
-// the cache's granule: the token ids up to it, the blocks a sequence needs to go on from it, and
-// how they were made. Blocks are immutable while kept; an entry keeps them from being freed as
-// long as memory is not needed elsewhere.
+// the cache's prefill alignment: the token ids up to it, the blocks a sequence needs to go on from
+// it, and how they were made. Blocks are immutable while kept; an entry keeps them from being freed
+// as long as memory is not needed elsewhere.
 //
 // An entry belongs to a *space*: whoever asks in another one finds nothing of it, however equal the
 // ids are.
@@ -48,7 +48,7 @@ class PrefixIndex {
   };
 
   // `pools`: one per strip of an entry. Borrowed.
-  PrefixIndex(int32_t granule, uint64_t salt, PrefixHash hash, std::vector<BlockPool*> pools,
+  PrefixIndex(int32_t alignment, uint64_t salt, PrefixHash hash, std::vector<BlockPool*> pools,
               CacheBudget* budget);
   ~PrefixIndex();
   PrefixIndex(const PrefixIndex&) = delete;
@@ -85,7 +85,7 @@ class PrefixIndex {
   Entries::const_iterator Oldest() const;
   void Drop(Entries::const_iterator entry);
 
-  const int32_t granule_;
+  const int32_t alignment_;
   const uint64_t salt_;
   const PrefixHash hash_;
   const std::vector<BlockPool*> pools_;

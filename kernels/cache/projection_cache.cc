@@ -49,7 +49,7 @@ std::unique_ptr<ProjectionCache> ProjectionCache::Create(const CacheShape& shape
     if (cache->states_ == nullptr) return nullptr;
   }
   cache->index_ = std::make_unique<PrefixIndex>(
-      shape.granule(), options.salt, options.hash,
+      shape.prefill_alignment(), options.salt, options.hash,
       std::vector<BlockPool*>(shape.strips.size(), cache->rows_.get()), budget);
   const auto lock = budget->Lock();
   budget->Join(cache.get());

@@ -1,8 +1,8 @@
-// The KV cache of one generating model: windows of raw keys and values, projected pages
-// of finished segments, sums of the open one. Blocks are counted by reference and valid in every
-// layer: a fork copies lists and no keys, and who writes into a block that others hold (only ever
-// the last, unfinished one) copies it first. What a published prompt left behind is found again by
-// its token ids and resumed without reading them anew.
+// The KV cache of one generating model: windows of raw keys and values, projected pages of finished
+// segments, sums of the open one. Blocks are counted by reference and valid in every layer: a fork
+// copies lists and no keys, and who writes into a block that others hold (only ever the last,
+// unfinished one) copies it first. A cached prefix is found again by its token ids and resumed
+// without reading them anew.
 //
 // Tokens are appended through CacheStep (cache_step.h).
 //
@@ -53,17 +53,17 @@ class CacheSequence {
   CacheSequence Fork() const;
 
   // Keeps, evictable, what a prompt that begins like this one needs: at the last multiple of
-  // granule() tokens, and, where that is all of it, at the one before too (a prompt's last token
-  // is always read anew). Points that are already kept count as found now. Only who opens in the
-  // same `space` finds it (prefix_index.h).
-  void Publish(uint64_t space = 0);
+  // prefill_alignment() tokens, and, where that is all of it, at the one before too (a prompt's
+  // last token is always read anew). Points that are already kept count as found now. Only who
+  // opens in the same `space` finds it (prefix_index.h).
+  void CachePrefix(uint64_t space = 0);
 
  private:
   friend class ProjectionCache;
   friend class CacheStep;
 
   void Clear();
-  void PublishAt(uint64_t space, int64_t point);
+  void CachePrefixAt(uint64_t space, int64_t point);
 
   ProjectionCache* cache_ = nullptr;
   std::vector<BlockList> strips_;
@@ -119,7 +119,7 @@ class ProjectionCache final : private CacheBudget::Member {
   const CacheShape& shape() const { return shape_; }
   const CacheBudget& budget() const { return *budget_; }
 
-  // A sequence that has read the longest beginning of `prompt` published in `space`, but never its
+  // A sequence that has read the longest beginning of `prompt` cached in `space`, but never its
   // last token. With Reuse::kPrefillMade only what prefill made is found, whose bits are those of
   // reading it again. The hit's memory counts as used from here on.
   CacheSequence Open(std::span<const int32_t> prompt, Reuse reuse, uint64_t space = 0);

@@ -3,8 +3,8 @@
 //   strip 0  window: keys (without the positions of relative_keys()) and values of the tokens that
 //            a slice sees, L + e
 //   strip 1  global keys and values, one slot per finished slice
-//   strip 2  Y_g of the slice that begins at each multiple of the granule, of which the last is
-//            kept: what a sequence found in the cache goes on with
+//   strip 2  Y_g of the slice that begins at each multiple of the prefill alignment, of which
+//            the last is kept: what a sequence found in the cache goes on with
 //   state    of the open slice: what its tokens pool to so far, and its Y_g
 #pragma once
 
@@ -18,7 +18,7 @@ namespace longview::models {
 
 inline constexpr int kCstWindow = 0, kCstSlices = 1, kCstSnapshots = 2;
 
-inline int32_t CstGranule(const CstConfig& config) {
+inline int32_t CstPrefillAlignment(const CstConfig& config) {
   return std::lcm(kernels::kBlockSlots, config.slice);
 }
 
@@ -30,7 +30,7 @@ inline kernels::CacheShape CstCacheShape(const CstConfig& config, kernels::DType
   shape.dtype = blocks;
   shape.strips = {kernels::WindowStrip(config.slice + config.extension),
                   kernels::PageStrip(config.slice, 1),
-                  kernels::PageStrip(CstGranule(config), 1, 1)};
+                  kernels::PageStrip(CstPrefillAlignment(config), 1, 1)};
   const bool rows = config.slice_pooling == CstPooling::kLinear;
   shape.pool_columns = config.heads;
   shape.pool_widths = {(rows ? config.slice : 1) * config.head_dim(), config.head_dim()};

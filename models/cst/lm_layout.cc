@@ -90,7 +90,8 @@ class Layouter {
     layout_.parts[static_cast<size_t>(part)] = rows;
     const int32_t entries = config_.multi_scale() ? config_.most_slices() : 1;
     layout_.slice_entries.push_back(std::min(piece.number, entries - 1));
-    layout_.snapshots.push_back((piece.number + 1) * config_.slice % CstGranule(config_) == 0);
+    layout_.snapshots.push_back((piece.number + 1) * config_.slice % CstPrefillAlignment(config_) ==
+                                0);
     global_ = closed_++;
   }
 

@@ -48,7 +48,7 @@ struct CstLmLayout {
   std::vector<kernels::SlicePart> parts;
   int32_t closings = 0;
   std::vector<int32_t> slice_entries;  // Per slice that ends: row of the biases of slices.
-  std::vector<bool> snapshots;         // Whether it is the last of a granule.
+  std::vector<bool> snapshots;         // Whether it ends at a multiple of the prefill alignment.
 
   // Sums of open slices (linear: their rows) from states and to them; Y_g likewise.
   std::vector<CstStateUse> sums_in, sums_out, globals_in, globals_out;

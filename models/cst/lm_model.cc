@@ -22,7 +22,7 @@ class CstLm final : public WeighedTokenModel<CstConfig, CstWeights> {
 
   const char* family() const override { return "cst"; }
   int vocab() const override { return config_.vocab; }
-  int granule() const override { return CstGranule(config_); }
+  int prefill_alignment() const override { return CstPrefillAlignment(config_); }
   // A token that ends its slice.
   int64_t CostliestPosition(int max_tokens) const override {
     return std::max<int64_t>(max_tokens / config_.slice * config_.slice - 1, 0);

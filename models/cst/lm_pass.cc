@@ -43,7 +43,7 @@ void CstLmPass::HoldSnapshots() {
     if (!run.sequence->restored()) continue;
     const kernels::CacheSequence& held = held_.emplace_back(run.sequence->cache().Fork());
     const kernels::BlockList& list = held.blocks(kCstSnapshots);
-    const int64_t slot = run.start / CstGranule(config_) - 1;
+    const int64_t slot = run.start / CstPrefillAlignment(config_) - 1;
     const auto block = static_cast<size_t>(slot / kernels::kBlockSlots - list.first);
     restored_[i] = {list.blocks[block], static_cast<int32_t>(slot % kernels::kBlockSlots)};
   }

@@ -21,7 +21,7 @@ namespace {
 constexpr int kDefaultTopK = 50;  // HuggingFace's, which no other family here takes over.
 // On the host a document's tokens are granted in multiples of so many: a fraction of a second's
 // work.
-constexpr int kGranule = 16;
+constexpr int kPrefillAlignment = 16;
 
 class LedSource final : public SourceModel {
  public:
@@ -32,7 +32,7 @@ class LedSource final : public SourceModel {
   const SequenceRules& rules() const override { return rules_; }
   int max_tokens() const override { return max_tokens_; }
   int width() const override { return config_.decoder.width; }
-  int granule() const override { return kGranule; }
+  int prefill_alignment() const override { return kPrefillAlignment; }
   kernels::CacheShape Shape(kernels::DType blocks) const override {
     return DocumentCacheShape(config_.decoder, blocks);
   }

@@ -24,8 +24,8 @@ constexpr std::string_view kKnownKeys[] = {
     "tokenizer",  "bos_token_id",  "eos_token_id", "torch_dtype", "transformers_version",
     "dtype"};
 
-// Prefill is granted in multiples of the granule, so it must stay a length that a step can take.
-constexpr int kLargestGranule = 1 << 20;
+// Prefill is granted in multiples of the alignment, so that must stay a length a step can take.
+constexpr int kLargestPrefillAlignment = 1 << 20;
 
 void RefuseUnknownKeys(const json& value, JsonReader& reader) {
   for (const auto& [key, unused] : value.items()) {
@@ -78,7 +78,7 @@ void ReadSchedule(JsonReader& reader, LsLmConfig& config) {
   }
   config.zero_memory =
       reader.ChoiceOr("zero_memory", "reference", {"reference", "none"}) == "reference";
-  config.block = static_cast<int>(reader.Int("block_len", 1, kLargestGranule));
+  config.block = static_cast<int>(reader.Int("block_len", 1, kLargestPrefillAlignment));
   config.memory = static_cast<int>(reader.Int("mem_len", 1, 1 << 26));
   if (!reader.status().ok()) return;
   const std::string multiple = absl::StrCat("a multiple of chunk_size, ", config.segment);
@@ -104,7 +104,7 @@ kernels::SchedulePattern LsLmConfig::pattern() const {
   return {heads, window, segment, rank, block, memory, zero_memory};
 }
 
-int LsLmConfig::granule() const {
+int LsLmConfig::prefill_alignment() const {
   return std::lcm(segment, static_cast<int>(kernels::kBlockSlots));
 }
 
@@ -124,10 +124,10 @@ absl::StatusOr<LsLmConfig> ParseLsLmConfig(const json& value, const CommonConfig
       reader.ChoiceOr("inv_freq", "from_file", {"from_file", "exact"}) == "exact";
   if (reader.status().ok()) ReadSchedule(reader, config);
   if (reader.status().ok()) CheckIds(common, reader, config);
-  if (reader.status().ok() && config.granule() > kLargestGranule) {
+  if (reader.status().ok() && config.prefill_alignment() > kLargestPrefillAlignment) {
     reader.Refuse("chunk_size",
                   absl::StrCat("a length whose least common multiple with ", kernels::kBlockSlots,
-                               " is at most ", kLargestGranule));
+                               " is at most ", kLargestPrefillAlignment));
   }
   if (!reader.status().ok()) return reader.status();
   return config;

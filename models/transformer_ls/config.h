@@ -52,7 +52,7 @@ struct LsLmConfig {
   int columns() const { return heads * rank; }  // Columns of dconv_1: head a, rank k at a * r + k.
   kernels::SchedulePattern pattern() const;
   // A grant of prefill is a multiple of it: whole segments and whole 64-slot blocks.
-  int granule() const;
+  int prefill_alignment() const;
 };
 
 // `common` is what the shared reader made of the same object. INVALID_ARGUMENT begins with

@@ -25,7 +25,7 @@ class LsLm : public TokenModel {
 
   const char* family() const override { return "transformer_ls"; }
   int vocab() const override { return config_.vocab; }
-  int granule() const override { return config_.granule(); }
+  int prefill_alignment() const override { return config_.prefill_alignment(); }
   int64_t boundary() const override { return config_.early() ? config_.block : 0; }
   std::vector<int> ends() const override;
   kernels::CacheShape Shape(kernels::DType blocks) const override;

@@ -1,6 +1,6 @@
 // A forward through stages of blocks: what families share whose stages are a convolution that makes
-// tokens of the map before, or of pixels, and a number of blocks over ragged rows. The residual
-// stream is fp32 in every compute type.
+// tokens of the map before, or of pixels, and a number of blocks over a ragged batch. The
+// residual stream is fp32 in every compute type.
 //
 // The results of a pass are the vectors that enter the head of all pictures of the ragged batch,
 // then the wanted maps [channels, rows, columns], picture by picture, stages rising.

@@ -124,7 +124,7 @@ inline Ticket TicketOf(CallId id, const ServedModel& model, bool generates, cons
     ticket.prompt_seconds = cost.prompt_seconds;
     ticket.lane = lane;
     ticket.bytes = cost.state_bytes;
-    ticket.granule = model.model->info().prefill_granule;
+    ticket.prefill_alignment = model.model->info().prefill_alignment;
     ticket.step_seconds = model.model->StepSeconds();
   } else {
     ticket.bytes = cost.state_bytes + cost.workspace_bytes;

@@ -26,7 +26,7 @@ CallInfo AskerOf(const CallInfo& info) {
 }  // namespace
 
 bool Generates(const models::ModelInfo& info, models::Task task) {
-  return info.prefill_granule > 0 &&
+  return info.prefill_alignment > 0 &&
          (task == models::Task::kTextGeneration || task == models::Task::kText2TextGeneration);
 }
 

@@ -41,7 +41,7 @@ void RunningSet::Add(const Ticket& ticket, const StepNeed& need, absl::Time urge
   Group& group = groups_[ticket.model];
   group.ids.push_back(ticket.id);
   group.step_seconds = ticket.step_seconds;
-  group.granule = ticket.granule;
+  group.prefill_alignment = ticket.prefill_alignment;
   if (group.decoding == 0) group.last_tokens = now;
   Note(group, need);
   const double left = std::max(0.0, ticket.seconds - ticket.prompt_seconds) / need.pace;
@@ -84,14 +84,15 @@ const Ticket* RunningSet::Find(TicketId id) const {
 }
 
 double RunningSet::Ceiling() const {
-  double ceiling = configured_, round = 0, granule = 0;
+  double ceiling = configured_, round = 0, smallest_chunk = 0;
   for (const auto& [model, group] : groups_) {
-    const double least = group.pace * (group.step_seconds + group.longest_decode) + group.Granule();
+    const double least =
+        group.pace * (group.step_seconds + group.longest_decode) + group.SmallestChunk();
     ceiling = std::max(ceiling, 2 * least);
-    granule = std::max(granule, group.Granule());
+    smallest_chunk = std::max(smallest_chunk, group.SmallestChunk());
     if (group.decoding > 0) round += group.Cost();
   }
-  return std::max(ceiling, round + granule);
+  return std::max(ceiling, round + smallest_chunk);
 }
 
 double RunningSet::Spare(absl::Time now, ModelId first) const {
@@ -164,7 +165,7 @@ double RunningSet::Committed() const {
 bool RunningSet::MayBegin(const Group& group, const Member& member) const {
   if (member.begun || waiting_ == members_.size()) return true;
   const double decode = group.pace * member.need.decode_seconds;
-  return Committed() + decode + group.Granule() <= Ceiling();
+  return Committed() + decode + group.SmallestChunk() <= Ceiling();
 }
 
 void RunningSet::Begin(Group& group, Member& member) {
@@ -186,19 +187,20 @@ Batch RunningSet::PlanFull(ModelId model, absl::Time now, double share,
   }
   std::sort(order.begin(), order.end());
 
-  // At least a granule, so that prompts go on however many share the device; but never so much
-  // that a token is late.
-  double budget = std::max(group.Granule(), (Ceiling() - Committed()) * share / pace_);
+  // At least the smallest chunk, so that prompts go on however many share the device; but never so
+  // much that a token is late.
+  double budget = std::max(group.SmallestChunk(), (Ceiling() - Committed()) * share / pace_);
   budget = std::min(budget, Spare(now, model));
   bool held = false;  // An overdue ticket cannot begin yet, so nobody behind it may.
   for (const auto& [client_lead, urgency, id] : order) {
     Member& member = members_.at(id);
     const double per_token = group.read_pace * member.need.prefill_seconds;
-    // Rounding must not cost a granule that the budget was made for.
+    // Rounding must not cost a chunk that the budget was made for.
     const double tokens = per_token > 0 ? budget / per_token * (1 + 1e-9) : kInfinity;
     int granted = member.need.prefill;
     if (tokens < granted) {
-      granted = static_cast<int>(std::max(0.0, tokens)) / group.granule * group.granule;
+      granted = static_cast<int>(std::max(0.0, tokens)) / group.prefill_alignment *
+                group.prefill_alignment;
     }
     if (granted == 0) break;
     if (!member.begun && (held || !MayBegin(group, member))) {

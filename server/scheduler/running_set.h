@@ -3,12 +3,12 @@
 // A step of a model carries the next token of every sequence that is past its prompt, and then
 // as much of prompts as leaves nobody's next token late: every token is due one ceiling after the
 // one before it, and a step is planned against the tokens of all models. The ceiling is the
-// configured one, or twice what a step with one sequence and one granule takes where that is
-// longer, or a round of next tokens and one granule: however slow the machine becomes, prompts that
-// have begun go on. A ticket whose sequences would bring the sum of all decoding so close to the
-// ceiling that no granule fits beside them does not begin its prompt before others have left, and
-// once it is overdue nobody behind it begins before it does. Where steps take longer than predicted
-// (other processes want the cores), prompts are cut accordingly.
+// configured one, or twice what a step with one sequence and the smallest chunk takes where that is
+// longer, or a round of next tokens and the smallest chunk: however slow the machine becomes,
+// prompts that have begun go on. A ticket whose sequences would bring the sum of all decoding so
+// close to the ceiling that no chunk fits beside them does not begin its prompt before others have
+// left, and once it is overdue nobody behind it begins before it does. Where steps take longer than
+// predicted (other processes want the cores), prompts are cut accordingly.
 // Not thread-safe.
 #pragma once
 
@@ -89,7 +89,7 @@ class RunningSet {
   struct Group {
     std::vector<TicketId> ids;  // In the order they came.
     double step_seconds = 0;
-    int granule = 0;
+    int prefill_alignment = 0;
     int decoding = 0;
     double decode_seconds = 0;     // Sum over all that decode.
     double committed_seconds = 0;  // Sum over all that have begun.
@@ -101,7 +101,7 @@ class RunningSet {
     double read_pace = 1;  // Measured over predicted seconds of prefill, likewise.
     absl::Time last_tokens;
     double Cost() const { return pace * (step_seconds + decode_seconds); }
-    double Granule() const { return read_pace * granule * prefill_seconds; }
+    double SmallestChunk() const { return read_pace * prefill_alignment * prefill_seconds; }
   };
 
   void Count(Group& group, const Member& member, int sign);

@@ -85,7 +85,7 @@ std::optional<Batch> Scheduler::PlanStep(Lane& lane) {
     Batch step = FullStep(*least, lane);
     if (!step.tickets.empty()) return step;
   }
-  // Somebody's token would be late, or no granule fits before it.
+  // Somebody's token would be late, or no chunk of a prompt fits before it.
   if (due) return lane.running_set.PlanDecode(*due);
   for (const ModelId model : lane.running_set.Models()) {
     Batch step = FullStep(model, lane);

@@ -37,9 +37,9 @@ struct Ticket {
   int lane = -1;
 
   // Only generating tickets, which go on over many steps of their model, have these two:
-  int granule = 0;          // Prompt tokens are granted in multiples of this; 0 = no generation.
-  double step_seconds = 0;  // Predicted fixed cost of a step, beyond its grants; see StepNeed.
-  bool generates() const { return granule > 0; }
+  int prefill_alignment = 0;  // Prompt tokens are granted in multiples of this; 0 = no generation.
+  double step_seconds = 0;    // Predicted fixed cost of a step, beyond its grants; see StepNeed.
+  bool generates() const { return prefill_alignment > 0; }
 };
 
 // Needs of the next step of a generating ticket.

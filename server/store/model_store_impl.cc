@@ -103,7 +103,7 @@ double ModelStoreImpl::PlanBytesOf(const ModelLabels& labels) const {
 std::optional<CacheGauges> ModelStoreImpl::CacheOf(const ModelLabels& labels) const {
   const ModelHandle handle = HandleOf(labels);
   if (handle == nullptr) return CacheGauges();
-  if (handle->model->info().prefill_granule == 0) return std::nullopt;
+  if (handle->model->info().prefill_alignment == 0) return std::nullopt;
   const models::CacheUse first = handle->model->cache();
   CacheGauges sum{.used = first.used,
                   .kept = first.evictable,

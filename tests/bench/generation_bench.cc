@@ -33,7 +33,7 @@ class CountingSequence final : public DecoderSequence {
   std::unique_ptr<DecoderSequence> Fork() const override {
     return std::make_unique<CountingSequence>(tokens_);
   }
-  void Publish(uint64_t) override {}
+  void CachePrefix(uint64_t) override {}
   void Read(size_t tokens) { tokens_ += static_cast<int>(tokens); }
 
  private:
@@ -60,7 +60,7 @@ class ReadyDecoder final : public Decoder {
   }
   int vocab_size() const override { return vocab_; }
   int max_tokens() const override { return 1 << 20; }
-  int prefill_granule() const override { return 64; }
+  int prefill_alignment() const override { return 64; }
   const DecoderCosts& costs() const override { return costs_; }
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t>, uint64_t) override {
     return std::make_unique<CountingSequence>(0);

@@ -84,8 +84,8 @@ FakeGeneration::FakeGeneration(const GeneratorItem& item, const GeneratorOptions
   if (item.request.document && !item.request.extend_document) {
     context_ = static_cast<const FakeDocument&>(*item.request.document).text();
   }
-  const int most = std::min(options.cached_tokens, to_read_ - 1) / options.granule;
-  cached_ = std::max(0, most * options.granule);
+  const int most = std::min(options.cached_tokens, to_read_ - 1) / options.prefill_alignment;
+  cached_ = std::max(0, most * options.prefill_alignment);
   to_read_ -= cached_;
   context_ += item.prompt.substr(0, static_cast<size_t>(cached_));
   CountBytes();
@@ -118,7 +118,8 @@ void FakeGeneration::Step(int prefill) {
     throw std::runtime_error("fake failure of a step");
   }
   if (to_read_ > 0) {
-    if (prefill < 1 || prefill > to_read_ || (prefill % options_.granule && prefill != to_read_)) {
+    if (prefill < 1 || prefill > to_read_ ||
+        (prefill % options_.prefill_alignment && prefill != to_read_)) {
       throw std::logic_error("a grant that breaks the contract of StepGrant");
     }
     const auto at = item_.prompt.size() - static_cast<size_t>(to_read_);

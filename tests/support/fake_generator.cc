@@ -81,7 +81,7 @@ FakeGenerator::FakeGenerator(GeneratorOptions options) : options_(std::move(opti
   info_.device = options_.device;
   info_.parameters = 1000;
   info_.memory_bytes = 4000;
-  info_.prefill_granule = options_.granule;
+  info_.prefill_alignment = options_.prefill_alignment;
   info_.inputs = {{"text", models::TensorType::kBytes, {-1}},
                   {"input_ids", models::TensorType::kInt64, {-1, -1}},
                   {"attention_mask", models::TensorType::kInt64, {-1, -1}}};

@@ -3,7 +3,7 @@
 //
 // One byte is one token. The next token is a letter that depends on everything before it and on
 // the sample's number (FakeContinuation), whatever else is in the step, so a test can check that
-// batch mates changed nothing. Costs, the granule of prefill and what is found in the cache are set
+// batch mates changed nothing. Costs, the prefill alignment and what is found in the cache are set
 // by the test; beams are as many samples whose text comes at the end.
 // Thread-safe as models::Model says; the controls are thread-safe throughout.
 #pragma once
@@ -39,9 +39,9 @@ struct GeneratorControl {
 
 struct GeneratorOptions {
   int max_tokens = 100000;  // Prompt and output.
-  int granule = 16;
+  int prefill_alignment = 16;
   int layers = 2;
-  int cached_tokens = 0;  // Tokens of every prompt found in the cache (in whole granules).
+  int cached_tokens = 0;  // Tokens of every prompt found in the cache (of whole aligned chunks).
 
   // Predicted; what a step really takes is `pace` times that (it sleeps).
   double step_seconds = 1e-5;

@@ -77,12 +77,12 @@ class ToySequence final : public models::DecoderSequence {
     return std::make_unique<ToySequence>(decoder_, tokens_, source_);
   }
 
-  void Publish(uint64_t space) override {
-    const auto granule = static_cast<size_t>(decoder_.options_.granule);
+  void CachePrefix(uint64_t space) override {
+    const auto alignment = static_cast<size_t>(decoder_.options_.prefill_alignment);
     std::vector<int32_t> beginning = tokens_;
-    for (beginning.resize(beginning.size() / granule * granule); !beginning.empty();
-         beginning.resize(beginning.size() - granule)) {
-      decoder_.published_.emplace(space, beginning);
+    for (beginning.resize(beginning.size() / alignment * alignment); !beginning.empty();
+         beginning.resize(beginning.size() - alignment)) {
+      decoder_.cached_prefixes_.emplace(space, beginning);
     }
   }
 
@@ -101,8 +101,8 @@ class ToySequence final : public models::DecoderSequence {
     const bool prefill = feed.phase == DecoderPhase::kPrefill;
     Require(!feed.tokens.empty() || feed.encode > 0, "an empty feed");
     Require(feed.encode >= 0 && feed.encode <= unencoded(), "more than the document has left");
-    Require(feed.encode % decoder_.options_.granule == 0 || feed.encode == unencoded(),
-            "a document read in other than granules");
+    Require(feed.encode % decoder_.options_.prefill_alignment == 0 || feed.encode == unencoded(),
+            "a document read in unaligned chunks");
     if (feed.encode > 0) {
       source_->unencoded -= feed.encode;
       decoder_.counts()->encoded += feed.encode;
@@ -110,8 +110,8 @@ class ToySequence final : public models::DecoderSequence {
     }
     Require(unencoded() == 0, "tokens before the document was read");
     Require(prefill || feed.tokens.size() == 1, "decoding more than one token");
-    Require(!prefill || tokens_.size() % decoder_.options_.granule == 0,
-            "prefill does not begin with a granule");
+    Require(!prefill || tokens_.size() % decoder_.options_.prefill_alignment == 0,
+            "prefill does not begin at the alignment");
     Require(tokens_.size() + feed.tokens.size() <= static_cast<size_t>(decoder_.max_tokens()),
             "more tokens than the limit");
     (prefill ? decoder_.counts()->prefilled : decoder_.counts()->decoded) += feed.tokens.size();
@@ -284,10 +284,10 @@ ToyDecoder::ToyDecoder(const ToyOptions& options)
 std::unique_ptr<models::DecoderSequence> ToyDecoder::Open(std::span<const int32_t> prompt,
                                                           uint64_t space) {
   std::vector<int32_t> found;
-  const auto granule = static_cast<size_t>(options_.granule);
-  for (size_t size = granule; size < prompt.size(); size += granule) {
+  const auto alignment = static_cast<size_t>(options_.prefill_alignment);
+  for (size_t size = alignment; size < prompt.size(); size += alignment) {
     std::vector<int32_t> beginning(prompt.begin(), prompt.begin() + static_cast<ptrdiff_t>(size));
-    if (published_.count({space, beginning}) == 0) break;
+    if (cached_prefixes_.count({space, beginning}) == 0) break;
     found = std::move(beginning);
   }
   return std::make_unique<ToySequence>(*this, std::move(found));

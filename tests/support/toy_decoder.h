@@ -37,7 +37,7 @@ class ToyCodec final : public models::TextCodec {
 
 struct ToyOptions {
   int max_tokens = 1000;
-  int granule = 8;
+  int prefill_alignment = 8;
   int source_tokens = 0;  // Tokens of a document; 0: no encoder.
 };
 
@@ -60,7 +60,7 @@ class ToyDecoder final : public models::Decoder {
 
   int vocab_size() const override { return kToyVocab; }
   int max_tokens() const override { return options_.max_tokens; }
-  int prefill_granule() const override { return options_.granule; }
+  int prefill_alignment() const override { return options_.prefill_alignment; }
   const models::DecoderCosts& costs() const override { return *costs_; }
   std::unique_ptr<models::DecoderSequence> Open(std::span<const int32_t> prompt,
                                                 uint64_t space) override;
@@ -79,8 +79,8 @@ class ToyDecoder final : public models::Decoder {
   const std::unique_ptr<models::DecoderCosts> costs_;
   const std::unique_ptr<models::EncoderStage> encoder_;
   const std::shared_ptr<ToyCounts> counts_ = std::make_shared<ToyCounts>();
-  // Spaces and beginnings of whole granules.
-  std::set<std::pair<uint64_t, std::vector<int32_t>>> published_;
+  // Spaces and beginnings of aligned lengths.
+  std::set<std::pair<uint64_t, std::vector<int32_t>>> cached_prefixes_;
 };
 
 }  // namespace longview::testing

@@ -41,7 +41,7 @@ class AsyncClient:
         # Made by the first call, in its loop.
         self._channel: Optional[grpc.aio.Channel] = None
         self._stubs: Dict[str, Any] = {}
-        self._seats: Any = None
+        self._semaphore: Any = None
         self._closed = False
         self._only_model: Dict[str, str] = {}  # By task.
         self._sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
@@ -92,7 +92,7 @@ class AsyncClient:
                 raise
 
         self._open()
-        async with self._seats:
+        async with self._semaphore:
             try:
                 document: text_pb2.Document = await self._stubs["Text"].OpenDocument(
                     requests(), timeout=self._timeout, metadata=self._metadata)
@@ -115,7 +115,7 @@ class AsyncClient:
             self._channel = self._connection.open(grpc.aio.insecure_channel,
                                                   grpc.aio.secure_channel)
             self._stubs = {name: stub(self._channel) for name, stub in STUBS.items()}
-            self._seats = asyncio.Semaphore(self._max_in_flight)
+            self._semaphore = asyncio.Semaphore(self._max_in_flight)
 
     async def _model_for(self, task: str) -> str:
         """The only model with the task; asked for once."""
@@ -135,7 +135,7 @@ class AsyncClient:
         await self._choose_model(call)
         self._open()
         method = getattr(self._stubs[call.service], call.method)
-        async with self._seats:
+        async with self._semaphore:
             try:
                 return await self._repeat(method, call.request)
             except LongviewError as error:
@@ -152,7 +152,7 @@ class AsyncClient:
             answers = method(request, **options)
             return answers, await answers.read()
 
-        async with self._seats:
+        async with self._semaphore:
             try:
                 answers, message = await self._repeat(begin, call.request)
             except LongviewError as error:

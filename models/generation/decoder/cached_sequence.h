@@ -20,7 +20,7 @@ class CachedSequence : public DecoderSequence {
     fork->restored_ = restored_;
     return fork;
   }
-  void Publish(uint64_t space) override { cache_.Publish(space); }
+  void CachePrefix(uint64_t space) override { cache_.CachePrefix(space); }
 
   kernels::CacheSequence& cache() { return cache_; }
   const kernels::CacheSequence& cache() const { return cache_; }

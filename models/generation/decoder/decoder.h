@@ -32,7 +32,7 @@ class DecoderSequence {
 
   // The state so far is that of a whole prompt or document: keeps, as long as there is room, what a
   // later request of the same cache space with the same beginning needs.
-  virtual void Publish(uint64_t space) = 0;
+  virtual void CachePrefix(uint64_t space) = 0;
 
   // With an encoder: tokens of its document that are still to be read, before any of its own; and
   // the document's last hidden states [tokens, width], fp32, once it is read, if they were wanted.
@@ -112,7 +112,7 @@ class Decoder {
   virtual int max_tokens() const = 0;
   // A prefill feed is a multiple of this many tokens, or the last of its prompt. With an encoder:
   // what it reads of a document is.
-  virtual int prefill_granule() const = 0;
+  virtual int prefill_alignment() const = 0;
   virtual const DecoderCosts& costs() const = 0;
 
   // A sequence that has read the longest beginning of `prompt` the cache holds in `space`, but not

@@ -14,14 +14,14 @@ DocumentReading::DocumentReading(const GenerationItem& item, const Decoder& deco
   tokens_.assign(before.begin() + start, before.end());
   tokens_.insert(tokens_.end(), item.prompt.begin(), item.prompt.end());
   const int total = start + static_cast<int>(tokens_.size());
-  tokens_.resize(
-      static_cast<size_t>(GeneratorDocument::ReadAhead(total, decoder.prefill_granule()) - start));
+  tokens_.resize(static_cast<size_t>(
+      GeneratorDocument::ReadAhead(total, decoder.prefill_alignment()) - start));
   FinishIfRead();
 }
 
 void DocumentReading::FinishIfRead() {
   if (unread() > 0) return;
-  if (!tokens_.empty()) sequence_->Publish(item_.cache_space);
+  if (!tokens_.empty()) sequence_->CachePrefix(item_.cache_space);
   item_.document->Put(std::move(sequence_), item_.prompt);
 }
 

@@ -1,4 +1,4 @@
-// Reads a piece of text into a document, whole granules of it; nothing is generated.
+// Reads a piece of text into a document, in aligned chunks; nothing is generated.
 #pragma once
 
 #include <memory>

@@ -21,12 +21,12 @@ double Sum(int64_t begin, int64_t end, Seconds seconds) {
   return sum;
 }
 
-GenerationSize SizeOf(const GenerationItem& item, int granule) {
+GenerationSize SizeOf(const GenerationItem& item, int prefill_alignment) {
   GenerationSize size;
   size.prompt = item.document_tokens + static_cast<int>(item.prompt.size());
-  size.read = GeneratorDocument::ReadAhead(item.document_tokens, granule);
+  size.read = GeneratorDocument::ReadAhead(item.document_tokens, prefill_alignment);
   if (item.extend) {
-    size.prompt = GeneratorDocument::ReadAhead(size.prompt, granule);
+    size.prompt = GeneratorDocument::ReadAhead(size.prompt, prefill_alignment);
     return size;
   }
   size.new_tokens = item.settings.max_new_tokens;
@@ -50,8 +50,9 @@ double GenerationSeconds(const DecoderCosts& costs, const GenerationSize& size) 
   return prefill + decode + costs.StepSeconds();
 }
 
-double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& item, int granule) {
-  const GenerationSize size = SizeOf(item, granule);
+double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& item,
+                            int prefill_alignment) {
+  const GenerationSize size = SizeOf(item, prefill_alignment);
   const int before = item.document_tokens;
   const double document = before > 0 ? costs.StateBytes(0, before, 1) : 0;
   if (item.extend) {
@@ -68,12 +69,12 @@ double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& ite
 }
 
 Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
-                    const GenerationItem& item, int granule, int vocab) {
-  const GenerationSize size = SizeOf(item, granule);
+                    const GenerationItem& item, int prefill_alignment, int vocab) {
+  const GenerationSize size = SizeOf(item, prefill_alignment);
   Cost cost;
   cost.seconds = GenerationSeconds(costs, size);
   cost.prompt_seconds = ReadingSeconds(costs, size.read, size.prompt);
-  cost.state_bytes = GenerationStateBytes(costs, item, granule);
+  cost.state_bytes = GenerationStateBytes(costs, item, prefill_alignment);
   const int part = std::min(kPrefillPart, size.prompt - size.read);
   if (encoder != nullptr) {
     const int tokens = item.source->tokens();

@@ -26,10 +26,11 @@ double ReadingSeconds(const DecoderCosts& costs, int64_t begin, int64_t end);
 
 // Reservation of an item without an encoder, beside its document: a continuation of one
 // shares the document's memory, a piece of one is what the document grows by.
-double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& item, int granule);
+double GenerationStateBytes(const DecoderCosts& costs, const GenerationItem& item,
+                            int prefill_alignment);
 
 // `encoder` is set if the item has a source, and is null otherwise.
 Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
-                    const GenerationItem& item, int granule, int vocab);
+                    const GenerationItem& item, int prefill_alignment, int vocab);
 
 }  // namespace longview::models

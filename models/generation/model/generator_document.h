@@ -1,7 +1,8 @@
-// A document of a generator: its tokens, and a sequence that has read them in whole granules.
+// A document of a generator: its tokens, and a sequence that has read them in aligned chunks.
 //
-// The last tokens, at least one and at most a granule, wait unread and are read again by whoever
-// continues: so its first logits are there, and its bits are those of the whole text read at once.
+// The last tokens, at least one and at most `prefill_alignment`, wait unread and are read again by
+// whoever continues: so its first logits are there, and its bits are those of the whole text read
+// at once.
 //
 // tokens() and state_bytes() are thread-safe; the rest belongs to the executor's thread.
 #pragma once
@@ -32,8 +33,8 @@ class GeneratorDocument final : public Document {
   std::span<const int32_t> ids() const { return ids_; }
 
   // Tokens of a text of `total` that a document reads ahead.
-  static int ReadAhead(int total, int granule) {
-    return total == 0 ? 0 : (total - 1) / granule * granule;
+  static int ReadAhead(int total, int prefill_alignment) {
+    return total == 0 ? 0 : (total - 1) / prefill_alignment * prefill_alignment;
   }
 
   // Null after a piece that was not read to its end.

@@ -23,10 +23,10 @@ ModelInfo InfoOf(const ModelDirectory& directory, const GeneratorFamily& family)
   const bool text =
       family.text ? family.text->codec != nullptr : directory.bytes || directory.tokenizer;
   if (const SourceModel* source = model.source()) {
-    FillEncoderDecoderInfo(model.vocab(), source->max_tokens(), source->granule(), text,
+    FillEncoderDecoderInfo(model.vocab(), source->max_tokens(), source->prefill_alignment(), text,
                            source->rules().facts().global_attention, source->width(), info);
   } else {
-    FillGeneratorInfo(model.vocab(), family.max_tokens, model.granule(), text, info);
+    FillGeneratorInfo(model.vocab(), family.max_tokens, model.prefill_alignment(), text, info);
   }
   return info;
 }

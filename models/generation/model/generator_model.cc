@@ -82,7 +82,7 @@ class GeneratorModel final : public Model, public Tokenizing {
   CacheUse cache() const override { return parts_.decoder->cache(); }
 
  private:
-  int granule() const { return parts_.decoder->prefill_granule(); }
+  int prefill_alignment() const { return parts_.decoder->prefill_alignment(); }
   bool encodes() const { return parts_.decoder->encoder() != nullptr; }
   Task task() const { return encodes() ? Task::kText2TextGeneration : Task::kTextGeneration; }
   TextListing listing() const { return {parts_.tokenizer, parts_.codec.get(), parts_.traits.bos}; }
@@ -113,10 +113,10 @@ void GeneratorModel::Describe() {
   const bool text = front_.codec != nullptr;
   if (encodes()) {
     const EncoderStage& encoder = *parts_.decoder->encoder();
-    FillEncoderDecoderInfo(front_.vocab, encoder.max_tokens(), granule(), text,
+    FillEncoderDecoderInfo(front_.vocab, encoder.max_tokens(), prefill_alignment(), text,
                            encoder.rules().facts().global_attention, encoder.width(), parts_.info);
   } else {
-    FillGeneratorInfo(front_.vocab, front_.max_tokens, granule(), text, parts_.info);
+    FillGeneratorInfo(front_.vocab, front_.max_tokens, prefill_alignment(), text, parts_.info);
   }
 }
 
@@ -132,7 +132,8 @@ absl::StatusOr<std::unique_ptr<Item>> GeneratorModel::Prepare(const Request& req
   item->cache_space = request.cache_space;
   const EncoderStage* const encoder = parts_.decoder->encoder();
   if (encoder != nullptr) item->source_cost = encoder->Cost(*item->source);
-  item->SetCost(GenerationCost(parts_.decoder->costs(), encoder, *item, granule(), front_.vocab));
+  item->SetCost(
+      GenerationCost(parts_.decoder->costs(), encoder, *item, prefill_alignment(), front_.vocab));
   return std::unique_ptr<Item>(std::move(item));
 }
 
@@ -179,12 +180,12 @@ absl::StatusOr<std::unique_ptr<Generation>> GeneratorModel::Start(const Item& ba
 
 }  // namespace
 
-void FillGeneratorInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillGeneratorInfo(int vocab, int max_tokens, int prefill_alignment, bool has_tokenizer,
                        ModelInfo& info) {
   info.task = Task::kTextGeneration;
   info.tasks = {Task::kTextGeneration};
   info.max_tokens = max_tokens;
-  info.prefill_granule = prefill_granule;
+  info.prefill_alignment = prefill_alignment;
   info.has_tokenizer = has_tokenizer;
   info.inputs.clear();
   if (has_tokenizer) info.inputs.push_back({"text", TensorType::kBytes, {-1}});
@@ -198,9 +199,9 @@ void FillGeneratorInfo(int vocab, int max_tokens, int prefill_granule, bool has_
   info.outputs.push_back({"logits", TensorType::kFp32, {1, -1, vocab}, false});
 }
 
-void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_alignment, bool has_tokenizer,
                             bool global_attention, int width, ModelInfo& info) {
-  FillGeneratorInfo(vocab, max_tokens, prefill_granule, has_tokenizer, info);
+  FillGeneratorInfo(vocab, max_tokens, prefill_alignment, has_tokenizer, info);
   info.task = Task::kText2TextGeneration;
   info.tasks = {Task::kText2TextGeneration};
   if (global_attention) {

@@ -44,7 +44,7 @@ struct GeneratorTraits {
 
 struct GeneratorParts {
   std::unique_ptr<const ModelDirectory> directory;  // Borrowed by the decoder; may be null.
-  // Facts the family knows. Tasks, tensors, max_tokens, prefill_granule and has_tokenizer are
+  // Facts the family knows. Tasks, tensors, max_tokens, prefill_alignment and has_tokenizer are
   // filled in here.
   ModelInfo info;
   std::unique_ptr<Decoder> decoder;
@@ -59,10 +59,10 @@ struct GeneratorParts {
 
 // Fills in the generator's part of `info`, for descriptions made without loading; the rest stays
 // as it is.
-void FillGeneratorInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillGeneratorInfo(int vocab, int max_tokens, int prefill_alignment, bool has_tokenizer,
                        ModelInfo& info);
 // FillGeneratorInfo for a generator with an encoder; `max_tokens` of a document.
-void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_granule, bool has_tokenizer,
+void FillEncoderDecoderInfo(int vocab, int max_tokens, int prefill_alignment, bool has_tokenizer,
                             bool global_attention, int width, ModelInfo& info);
 
 // INVALID_ARGUMENT if the model's own defaults have a bad value.

@@ -107,7 +107,7 @@ void TextGeneration::AbsorbPrefill(const DecoderStep& step, int feed) {
   read_ += fed_;
   if (unread() > 0) return;
   states_ = sequence_->TakeEncoderStates();
-  sequence_->Publish(item_.cache_space);
+  sequence_->CachePrefix(item_.cache_space);
   if (item_.scores_prompt()) prompt_ = scores_.TakePiece();
   if (continuation_ == nullptr) {
     sequence_.reset();

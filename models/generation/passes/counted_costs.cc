@@ -9,7 +9,7 @@ namespace longview::models {
 
 CountedCosts::CountedCosts(Make make, Terms terms)
     : make_(std::move(make)), terms_(std::move(terms)) {
-  const int64_t chunk = std::min<int64_t>(terms_.granule, terms_.max_tokens);
+  const int64_t chunk = std::min<int64_t>(terms_.prefill_alignment, terms_.max_tokens);
   const int64_t last = (terms_.max_tokens - chunk) / chunk * chunk;
   std::vector<int64_t> starts = {0};
   for (int64_t start = chunk; start < last; start *= 2) starts.push_back(start);

@@ -28,7 +28,7 @@ class CountedCosts final : public RatedCosts {
     const ComputeContext* host = nullptr;
     int vocab = 0;
     int max_tokens = 0;
-    int granule = 0;
+    int prefill_alignment = 0;
     int64_t costliest = 0;   // The position where a decode step needs most memory.
     double attend_work = 0;  // Counted of each token, but no part of AttentionWork.
   };

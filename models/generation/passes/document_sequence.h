@@ -24,7 +24,7 @@ class DocumentSequence final : public CachedSequence {
     return std::make_unique<DocumentSequence>(cache().Fork(), document_);
   }
   // Does nothing: cached tokens mean nothing without their document, which later requests lack.
-  void Publish(uint64_t) override {}
+  void CachePrefix(uint64_t) override {}
   int unencoded() const override { return document_ == nullptr ? 0 : document_->unencoded(); }
   std::vector<std::byte> TakeEncoderStates() override {
     return document_ == nullptr ? std::vector<std::byte>() : document_->TakeStates();

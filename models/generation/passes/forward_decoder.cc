@@ -155,9 +155,13 @@ absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& ro
 }
 
 void ForwardDecoder::CountCosts(const kernels::CacheShape& shape) {
-  CountedCosts::Terms terms = {
-      shape,        frame_.compute,    placement_ ? nullptr : &host_,          vocab_size(),
-      max_tokens(), model_->granule(), model_->CostliestPosition(max_tokens())};
+  CountedCosts::Terms terms = {shape,
+                               frame_.compute,
+                               placement_ ? nullptr : &host_,
+                               vocab_size(),
+                               max_tokens(),
+                               model_->prefill_alignment(),
+                               model_->CostliestPosition(max_tokens())};
   if (stage_) terms.attend_work = stage_->model().AttendWork(stage_->max_tokens());
   const auto count = [this](std::vector<TokenRun> runs, int64_t logit_rows) {
     return model_->Forward({frame_.compute, frame_.tile_rows}, std::move(runs), logit_rows);
@@ -180,9 +184,9 @@ absl::Status ForwardDecoder::LoadOnDevice(const std::string& origin,
   return placement_->Load(origin, claims, load, make);
 }
 
-int ForwardDecoder::prefill_granule() const {
-  if (!stage_) return model_->granule();
-  return placement_ ? stage_->max_tokens() : stage_->model().granule();
+int ForwardDecoder::prefill_alignment() const {
+  if (!stage_) return model_->prefill_alignment();
+  return placement_ ? stage_->max_tokens() : stage_->model().prefill_alignment();
 }
 
 EncoderStage* ForwardDecoder::encoder() { return stage_.get(); }

@@ -45,7 +45,7 @@ class ForwardDecoder final : public Decoder {
 
   int vocab_size() const override { return rules_.vocab; }
   int max_tokens() const override { return max_tokens_; }
-  int prefill_granule() const override;
+  int prefill_alignment() const override;
   const DecoderCosts& costs() const override { return *costs_; }
   std::unique_ptr<DecoderSequence> Open(std::span<const int32_t> prompt, uint64_t space) override;
   std::unique_ptr<DecoderStep> Begin(std::span<const DecoderFeed> feeds) override;

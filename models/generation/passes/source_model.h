@@ -56,7 +56,7 @@ class SourceModel {
   virtual int max_tokens() const = 0;  // Limit of a document.
   virtual int width() const = 0;       // Width of its last hidden states.
   // On the host a document's tokens are granted in multiples of it; a device reads it at once.
-  virtual int granule() const { return static_cast<int>(kernels::kBlockSlots); }
+  virtual int prefill_alignment() const { return static_cast<int>(kernels::kBlockSlots); }
 
   // Cache of what is kept of documents; the slots of one there, at least one.
   virtual kernels::CacheShape Shape(kernels::DType blocks) const = 0;

@@ -32,8 +32,8 @@ class TokenModel {
 
   virtual const char* family() const = 0;  // Begins messages.
   virtual int vocab() const = 0;
-  // Granule, in tokens: prefill is granted in multiples of it (ModelInfo::prefill_granule).
-  virtual int granule() const { return static_cast<int>(kernels::kBlockSlots); }
+  // Prefill is granted in multiples of so many tokens (ModelInfo::prefill_alignment).
+  virtual int prefill_alignment() const { return static_cast<int>(kernels::kBlockSlots); }
   // Multiples of it are crossed by no run of a pass; 0: none.
   virtual int64_t boundary() const { return 0; }
   // Lengths of texts at which a pass may need more memory than at the longest.

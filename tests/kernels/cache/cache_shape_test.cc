@@ -77,13 +77,13 @@ TEST(CacheShape, CapacityCoversTheReachAtEveryLength) {
   }
 }
 
-TEST(CacheShape, GranuleIsCommonToBlocksAndSegments) {
+TEST(CacheShape, PrefillAlignmentIsCommonToBlocksAndSegments) {
   CacheShape shape = Published(DType::kFloat32);
-  EXPECT_EQ(shape.granule(), 64);
+  EXPECT_EQ(shape.prefill_alignment(), 64);
   shape.strips[1] = PageStrip(48, 2);
-  EXPECT_EQ(shape.granule(), 192);
+  EXPECT_EQ(shape.prefill_alignment(), 192);
   shape.strips.push_back(PageStrip(5, 1));
-  EXPECT_EQ(shape.granule(), 960);
+  EXPECT_EQ(shape.prefill_alignment(), 960);
 }
 
 TEST(CacheShape, NothingReadCostsNothing) {

@@ -1,4 +1,4 @@
-// A cache of a small shape with sequences that read, fork and publish.
+// A cache of a small shape with sequences that read, fork and cache their prefixes.
 #pragma once
 
 #include <algorithm>

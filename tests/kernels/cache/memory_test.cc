@@ -28,10 +28,10 @@ CacheShape LargeShape() {
 struct Cached {
   Cached(const CacheShape& shape, CacheMemory& memory) : budget(memory), driver(shape, &budget) {}
 
-  void Publish(int seed) {
+  void CachePrefix(int seed) {
     CacheSequence sequence = driver.New();
     driver.Prefill(&sequence, Text(650, seed));
-    sequence.Publish();
+    sequence.CachePrefix();
   }
 
   CacheBudget budget;
@@ -52,7 +52,7 @@ TEST(SharedMemory, EveryModelCountsItsOwn) {
     CacheSequence one = first.driver.New(), other = second.driver.New();
     first.driver.Prefill(&one, Text(650, 1));
     second.driver.Prefill(&other, Text(300, 2));
-    other.Publish();
+    other.CachePrefix();
     EXPECT_EQ(first.budget.used(), first.driver.shape().SequenceBytes(0, 650, 1));
     EXPECT_EQ(second.budget.used(), second.driver.shape().SequenceBytes(0, 300, 1));
     EXPECT_EQ(memory.used(), first.budget.used() + second.budget.used());
@@ -71,7 +71,7 @@ TEST(SharedMemory, WhatOneKeepsMakesWayForWhatAnotherReserved) {
   const CacheShape large = LargeShape();
   CacheMemory memory(4 * large.SequenceBytes(0, 700, 1));
   Cached first(SmallShape(100, 16, 1), memory), second(large, memory);
-  for (int seed = 0; seed < 40; ++seed) first.Publish(seed);
+  for (int seed = 0; seed < 40; ++seed) first.CachePrefix(seed);
   ASSERT_GT(first.budget.evictable(), 0);
   std::vector<CacheSequence> running;
   for (int i = 0; i < 4; ++i) {
@@ -93,7 +93,7 @@ TEST(SharedMemory, AModelThatGoesGivesAllOfItsBytesBack) {
   auto first = std::make_unique<Cached>(SmallShape(100, 16, 1), memory);
   Cached second(large, memory);
   const int64_t headroom = second.budget.headroom();
-  for (int seed = 0; seed < 40; ++seed) first->Publish(seed);
+  for (int seed = 0; seed < 40; ++seed) first->CachePrefix(seed);
   CacheSequence running = second.driver.New();
   second.driver.Prefill(&running, Text(700, 1));
   first.reset();
@@ -121,7 +121,7 @@ TEST(SharedMemory, ModelsOfSeveralThreadsComeAndGo) {
       const std::vector<int32_t> text = Text(700, seed);
       model.driver.Prefill(&sequence, std::span(text).subspan(sequence.tokens()));
       model.driver.Check(sequence, found);
-      sequence.Publish();
+      sequence.CachePrefix();
     }
     --at_work;
   };
@@ -129,7 +129,7 @@ TEST(SharedMemory, ModelsOfSeveralThreadsComeAndGo) {
   std::thread large_one([&] { live(large, 100); });
   do {
     Cached guest(SmallShape(64, 16, 2), memory);
-    for (int seed = 200; seed < 204; ++seed) guest.Publish(seed);
+    for (int seed = 200; seed < 204; ++seed) guest.CachePrefix(seed);
   } while (at_work > 0);
   small_one.join();
   large_one.join();

@@ -22,11 +22,11 @@ std::vector<int32_t> Joined(std::vector<int32_t> a, const std::vector<int32_t>& 
   return a;
 }
 
-// Reads a text by prefill, publishes it and forgets it.
-void Publish(Driver* driver, const std::vector<int32_t>& text) {
+// Reads a text by prefill, caches it as a prefix and forgets the sequence.
+void CacheText(Driver* driver, const std::vector<int32_t>& text) {
   CacheSequence sequence = driver->New();
   driver->Prefill(&sequence, text);
-  sequence.Publish();
+  sequence.CachePrefix();
 }
 
 TEST(Prefix, AnEmptyCacheAndAnEmptyPromptFindNothing) {
@@ -34,7 +34,7 @@ TEST(Prefix, AnEmptyCacheAndAnEmptyPromptFindNothing) {
   Driver driver(SmallShape(100, 16, 1), &budget);
   EXPECT_EQ(driver.cache()->Open({}, Reuse::kAny).tokens(), 0);
   EXPECT_EQ(driver.cache()->Open(Text(500), Reuse::kAny).tokens(), 0);
-  Publish(&driver, Text(63));  // Shorter than the granule.
+  CacheText(&driver, Text(63));  // Shorter than the alignment.
   EXPECT_EQ(driver.cache()->Open(Text(500), Reuse::kAny).tokens(), 0);
 }
 
@@ -43,12 +43,12 @@ TEST(Prefix, ResumesAtTheLastPointBeforeTheLastToken) {
     for (const int tokens : {64, 65, 192, 193, 200, 384, 1000}) {
       CacheBudget budget(kPlenty);
       Driver driver(SmallShape(100, segment, 1), &budget);
-      const int granule = driver.shape().granule();
-      Publish(&driver, Text(tokens));
+      const int alignment = driver.shape().prefill_alignment();
+      CacheText(&driver, Text(tokens));
       EXPECT_EQ(driver.cache()->Find(Joined(Text(tokens), {1}), Reuse::kPrefillMade),
-                tokens / granule * granule);
+                tokens / alignment * alignment);
       EXPECT_EQ(driver.cache()->Find(Text(tokens), Reuse::kPrefillMade),
-                (tokens - 1) / granule * granule);
+                (tokens - 1) / alignment * alignment);
       std::vector<int32_t> other = Text(tokens);
       other[0] ^= 1;
       EXPECT_EQ(driver.cache()->Find(other, Reuse::kAny), 0);
@@ -62,7 +62,7 @@ TEST(Prefix, GoesOnAsIfItHadReadEverything) {
     for (const int rank : {0, 1, 3}) {
       CacheBudget budget(kPlenty);
       Driver driver(SmallShape(window, 16, rank), &budget);
-      Publish(&driver, Text(1000));
+      CacheText(&driver, Text(1000));
       const std::vector<int32_t> prompt = Joined(Text(980), Text(200, 5));
       CacheSequence sequence = driver.cache()->Open(prompt, Reuse::kPrefillMade);
       ASSERT_EQ(sequence.tokens(), 960) << window << " " << rank;
@@ -84,14 +84,14 @@ TEST(Prefix, ASpaceFindsItsOwnAlone) {
   const std::vector<int32_t> text = Text(650);
   CacheSequence sequence = driver.New();
   driver.Prefill(&sequence, text);
-  sequence.Publish(/*space=*/1);
+  sequence.CachePrefix(/*space=*/1);
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny, /*space=*/1), 640);
   for (const uint64_t other : {0, 2}) {
     EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny, other), 0);
     EXPECT_EQ(driver.cache()->Open(text, Reuse::kAny, other).tokens(), 0);
   }
   // Each keeps the same text for itself; what one lets go of stays the other's.
-  sequence.Publish(/*space=*/2);
+  sequence.CachePrefix(/*space=*/2);
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny, /*space=*/1), 640);
   EXPECT_EQ(driver.cache()->Open(text, Reuse::kAny, /*space=*/2).tokens(), 640);
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny), 0);
@@ -104,7 +104,7 @@ TEST(Prefix, SpacesWhoseHashesMeetStayApart) {
   Driver driver(SmallShape(100, 16, 1), &budget, options);
   CacheSequence sequence = driver.New();
   driver.Prefill(&sequence, Text(300));
-  sequence.Publish(/*space=*/1);
+  sequence.CachePrefix(/*space=*/1);
   EXPECT_EQ(driver.cache()->Find(Text(300), Reuse::kAny, /*space=*/2), 0);
   EXPECT_EQ(driver.cache()->Find(Text(300), Reuse::kAny, /*space=*/1), 256);
 }
@@ -112,7 +112,7 @@ TEST(Prefix, SpacesWhoseHashesMeetStayApart) {
 TEST(Prefix, TheStateOfAFoundPrefixIsEmpty) {
   CacheBudget budget(kPlenty);
   Driver driver(SmallShape(100, 16, 1), &budget);
-  Publish(&driver, Text(200));
+  CacheText(&driver, Text(200));
   CacheSequence sequence = driver.cache()->Open(Text(200), Reuse::kAny);
   CacheStep step(driver.cache());
   ASSERT_TRUE(step.Append(CacheStep::kDecode, &sequence, Text(1)));
@@ -133,7 +133,7 @@ TEST(Prefix, TheLongestIsFoundAndTheyShareBlocks) {
   int64_t before = 0;
   for (const int end : {512, 1024, 1536, 2048}) {
     driver.Prefill(&sequence, std::span(text).subspan(sequence.tokens(), end - sequence.tokens()));
-    sequence.Publish();
+    sequence.CachePrefix();
     EXPECT_EQ(driver.cache()->Find(text, Reuse::kPrefillMade), end == 2048 ? 1984 : end);
     EXPECT_EQ(driver.cache()->Find(std::span(text).first(end - 10), Reuse::kPrefillMade), end - 64);
     // Each point adds a window and, of its pages, at most the block that another may go on with.
@@ -150,29 +150,29 @@ TEST(Prefix, AConversationGoesOnFromWhatDecodingMade) {
   CacheSequence sequence = driver.New();
   driver.Prefill(&sequence, std::span(text).first(200));
   driver.Decode(&sequence, std::span(text).subspan(200));
-  sequence.Publish();
+  sequence.CachePrefix();
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kAny), 384);
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kPrefillMade), 0);
   // A continuation of it was not made by prefill alone either.
   CacheSequence more = driver.cache()->Open(text, Reuse::kAny);
   driver.Prefill(&more, Text(256, 3));
-  more.Publish();
+  more.CachePrefix();
   const std::vector<int32_t> longer =
       Joined(Joined({text.begin(), text.begin() + 384}, Text(256, 3)), {1});
   EXPECT_EQ(driver.cache()->Find(longer, Reuse::kAny), 640);
   EXPECT_EQ(driver.cache()->Find(longer, Reuse::kPrefillMade), 0);
   // Reading it anew takes its place.
-  Publish(&driver, text);
+  CacheText(&driver, text);
   EXPECT_EQ(driver.cache()->Find(text, Reuse::kPrefillMade), 384);
 }
 
 TEST(Prefix, DecodingNeverReplacesWhatPrefillMade) {
   CacheBudget budget(kPlenty);
   Driver driver(SmallShape(100, 16, 1), &budget);
-  Publish(&driver, Text(300));
+  CacheText(&driver, Text(300));
   CacheSequence sequence = driver.New();
   driver.Decode(&sequence, Text(300));
-  sequence.Publish();
+  sequence.CachePrefix();
   EXPECT_EQ(driver.cache()->Find(Text(300), Reuse::kPrefillMade), 256);
 }
 
@@ -182,7 +182,7 @@ TEST(Prefix, PointsBeforeTheBorderOfDecodingCountAsPrefill) {
   CacheSequence sequence = driver.New();
   driver.Prefill(&sequence, Text(260));
   driver.Decode(&sequence, Text(40, 1));
-  sequence.Publish();
+  sequence.CachePrefix();
   EXPECT_EQ(driver.cache()->Find(Text(300), Reuse::kPrefillMade), 256);
 }
 
@@ -193,7 +193,7 @@ TEST(Prefix, ACollisionFindsNothingWrong) {
   ProjectionCache::Options options;
   options.hash = OneForAll;
   Driver driver(SmallShape(100, 16, 1), &budget, options);
-  for (int seed = 0; seed < 20; ++seed) Publish(&driver, Text(300 + seed, seed));
+  for (int seed = 0; seed < 20; ++seed) CacheText(&driver, Text(300 + seed, seed));
   EXPECT_EQ(driver.cache()->Find(Text(500, 99), Reuse::kAny), 0);
   for (int seed = 0; seed < 20; ++seed) {
     const CacheSequence found = driver.cache()->Open(Text(500, seed), Reuse::kPrefillMade);
@@ -208,7 +208,7 @@ TEST(Prefix, SaltsNeverMeet) {
             HashTokens(HashTokens(1, Text(64, 1)), Text(64)));
 }
 
-// Room for `entries` published texts of 640 tokens beside one running sequence of as many.
+// Room for `entries` cached texts of 640 tokens beside one running sequence of as many.
 int64_t RoomFor(const CacheShape& shape, int entries) {
   return (entries + 1) * shape.SequenceBytes(0, 640, 1);
 }
@@ -217,7 +217,7 @@ TEST(Eviction, LeastRecentlyFoundFirst) {
   const CacheShape shape = SmallShape(128, 16, 1);
   CacheBudget budget(RoomFor(shape, 4));
   Driver driver(shape, &budget);
-  for (int seed = 0; seed < 4; ++seed) Publish(&driver, Text(650, seed));
+  for (int seed = 0; seed < 4; ++seed) CacheText(&driver, Text(650, seed));
   for (int seed = 0; seed < 4; ++seed) {
     ASSERT_EQ(driver.cache()->Find(Text(650, seed), Reuse::kAny), 640) << seed;
   }
@@ -225,7 +225,7 @@ TEST(Eviction, LeastRecentlyFoundFirst) {
   int next = 4;
   std::vector<int> gone;
   while (gone.size() < 4 && next < 40) {
-    Publish(&driver, Text(650, next++));
+    CacheText(&driver, Text(650, next++));
     for (int seed : {0, 1, 2, 3}) {
       const bool found = driver.cache()->Find(Text(650, seed), Reuse::kAny) > 0;
       if (!found && std::ranges::count(gone, seed) == 0) gone.push_back(seed);
@@ -239,11 +239,11 @@ TEST(Eviction, NeverWhatASequenceUses) {
   const CacheShape shape = SmallShape(128, 16, 1);
   CacheBudget budget(RoomFor(shape, 2));
   Driver driver(shape, &budget);
-  Publish(&driver, Text(650));
+  CacheText(&driver, Text(650));
   const CacheSequence user = driver.cache()->Open(Text(650), Reuse::kPrefillMade);
   ASSERT_EQ(user.tokens(), 640);
   for (int seed = 1; seed < 12; ++seed) {
-    Publish(&driver, Text(650, seed));
+    CacheText(&driver, Text(650, seed));
     driver.Check(user, /*found=*/true);
   }
   EXPECT_EQ(driver.cache()->Find(Text(650), Reuse::kPrefillMade), 640);
@@ -253,7 +253,7 @@ TEST(Eviction, GivesWayToWhatWasReserved) {
   const CacheShape shape = SmallShape(100, 16, 1);
   CacheBudget budget(3 * shape.SequenceBytes(0, 700, 1));
   Driver driver(shape, &budget);
-  for (int seed = 0; seed < 10; ++seed) Publish(&driver, Text(650, seed));
+  for (int seed = 0; seed < 10; ++seed) CacheText(&driver, Text(650, seed));
   EXPECT_EQ(budget.used(), 0);
   EXPECT_GT(budget.evictable(), 0);
   std::vector<CacheSequence> running;
@@ -278,11 +278,11 @@ TEST(Eviction, IdsOfEntriesCountAndGiveWay) {
   driver.Prefill(&sequence, Text(650));
   const int64_t used = budget.used();
   // All blocks are the sequence's.
-  sequence.Publish(1);
+  sequence.CachePrefix(1);
   EXPECT_GE(budget.evictable(), ids);
   EXPECT_LE(budget.evictable(), ids + 1000);
   for (uint64_t space = 2; space <= kSpaces; ++space) {
-    sequence.Publish(space);
+    sequence.CachePrefix(space);
     ASSERT_LE(budget.used() + budget.evictable() + budget.idle(), budget.capacity());
   }
   EXPECT_EQ(budget.used(), used);
@@ -307,7 +307,7 @@ TEST(Eviction, TwoCachesShareOneBudget) {
   {
     Driver second(large, &budget);
     EXPECT_EQ(budget.headroom(), small.StepBytes(256, 2) + large.StepBytes(256, 2));
-    for (int seed = 0; seed < 40; ++seed) Publish(&first, Text(650, seed));
+    for (int seed = 0; seed < 40; ++seed) CacheText(&first, Text(650, seed));
     const int64_t kept = first.cache()->Find(Text(650, 39), Reuse::kAny);
     EXPECT_EQ(kept, 640);
     // The second takes all there is: idle memory and entries of the first.
@@ -322,7 +322,7 @@ TEST(Eviction, TwoCachesShareOneBudget) {
     EXPECT_GT(first.cache()->stats().evictions, 0);
     running.clear();
     // And gives it back to the first.
-    for (int seed = 0; seed < 40; ++seed) Publish(&first, Text(650, seed));
+    for (int seed = 0; seed < 40; ++seed) CacheText(&first, Text(650, seed));
     const CacheSequence found = first.cache()->Open(Text(650, 39), Reuse::kAny);
     first.Check(found, /*found=*/true);
   }
@@ -350,10 +350,10 @@ TEST(Eviction, ASequenceGoesOnFromAPrefixInAFullCache) {
       writer.Write(step, CacheStep::kPrefill, one, std::span(&before, 1));
     }
   };
-  CacheSequence publisher(cache.get());
-  read(&publisher, Text(330));
-  publisher.Publish();
-  publisher = CacheSequence();
+  CacheSequence first(cache.get());
+  read(&first, Text(330));
+  first.CachePrefix();
+  first = CacheSequence();
   CacheSequence full(cache.get());
   read(&full, Text(1000, 1));
   CacheSequence resumed = cache->Open(Text(330), Reuse::kPrefillMade);

@@ -86,9 +86,9 @@ TEST_P(Shapes, PrefillGoesOnInsideABlock) {
     ASSERT_EQ(budget.used(), driver.shape().SequenceBytes(0, static_cast<int64_t>(read), 1));
   }
   // All of it was made by prefill, so a lookup that promises equal bits finds it.
-  sequence.Publish();
-  const int granule = driver.shape().granule();
-  EXPECT_EQ(driver.cache()->Find(text, Reuse::kPrefillMade), 1999 / granule * granule);
+  sequence.CachePrefix();
+  const int alignment = driver.shape().prefill_alignment();
+  EXPECT_EQ(driver.cache()->Find(text, Reuse::kPrefillMade), 1999 / alignment * alignment);
 }
 
 TEST_P(Shapes, BytesAreTheClosedFormAtEveryLength) {

@@ -40,10 +40,10 @@ class Zoo {
       lives_.push_back({parent.sequence.Fork(), parent.found});
     } else if (what == 3 && !lives_.empty()) {
       const auto end = lives_.begin() + Below(static_cast<int>(lives_.size()));
-      end->sequence.Publish();
+      end->sequence.CachePrefix();
       lives_.erase(end);
     } else if (what == 4 && !lives_.empty()) {
-      lives_[Below(static_cast<int>(lives_.size()))].sequence.Publish();
+      lives_[Below(static_cast<int>(lives_.size()))].sequence.CachePrefix();
     } else {
       Step();
     }

@@ -54,7 +54,7 @@ TEST(CstLmModel, ContinuesIdsAsTheFixtureDoes) {
   ASSERT_TRUE(model->WarmUp().ok());
   EXPECT_EQ(model->info().family, "cst");
   EXPECT_EQ(model->info().max_tokens, 40);
-  EXPECT_EQ(model->info().prefill_granule, 64);
+  EXPECT_EQ(model->info().prefill_alignment, 64);
   EXPECT_FALSE(model->info().has_tokenizer);
   for (int i = 0; i < golden.items(); ++i) {
     const std::vector<double> want = golden.Expected("greedy.tokens." + std::to_string(i));

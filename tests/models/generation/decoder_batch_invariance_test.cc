@@ -56,9 +56,9 @@ class DecoderBatchInvariance : public testing::TestWithParam<Setting> {
 };
 
 TEST_P(DecoderBatchInvariance, PrefillCutAnywhereGivesTheSameBits) {
-  const int granule = model_.decoder().prefill_granule();
-  // Multiples of the granule, and any other length, which documents that grow have.
-  ExpectCutsChangeNoBit(model_, 333, {granule, 2 * granule, 1, 50, 100});
+  const int alignment = model_.decoder().prefill_alignment();
+  // Multiples of the alignment, and any other length, which documents that grow have.
+  ExpectCutsChangeNoBit(model_, 333, {alignment, 2 * alignment, 1, 50, 100});
 }
 
 // A step may run on one thread or on all: its bits are the same.
@@ -89,12 +89,12 @@ TEST_P(DecoderBatchInvariance, AFoundPrefixReadsLikeAFreshOne) {
     const auto first = model_.Open(prompt);
     ASSERT_EQ(first->tokens(), 0);
     want = model_.Read(*first, prompt);
-    first->Publish(/*space=*/0);
+    first->CachePrefix(/*space=*/0);
     next = model_.Step(*first, tail);
   }
   const auto found = model_.Open(prompt);
-  const int granule = model_.decoder().prefill_granule();
-  ASSERT_EQ(found->tokens(), 299 / granule * granule);
+  const int alignment = model_.decoder().prefill_alignment();
+  ASSERT_EQ(found->tokens(), 299 / alignment * alignment);
   const std::vector<float> got =
       model_.Read(*found, std::span(prompt).subspan(static_cast<size_t>(found->tokens())));
   EXPECT_EQ(got, std::vector<float>(want.end() - static_cast<int64_t>(got.size()), want.end()));
@@ -111,9 +111,9 @@ struct Member {
   int32_t next = 0;
   size_t chunk = 0;
 
-  DecoderFeed Feed(std::mt19937& random, int granule) {
+  DecoderFeed Feed(std::mt19937& random, int alignment) {
     if (read < prompt.size()) {
-      chunk = std::min(prompt.size() - read, (1 + random() % 3) * static_cast<size_t>(granule));
+      chunk = std::min(prompt.size() - read, (1 + random() % 3) * static_cast<size_t>(alignment));
       return {sequence.get(), std::span(prompt).subspan(read, chunk), DecoderPhase::kPrefill,
               WantedLogits::kLast};
     }
@@ -132,7 +132,7 @@ struct Member {
 
 TEST_P(DecoderBatchInvariance, AloneAndAmongOthersThatComeAndGo) {
   constexpr size_t kTokens = 24;
-  const int granule = model_.decoder().prefill_granule();
+  const int alignment = model_.decoder().prefill_alignment();
   std::mt19937 random(8);
   const auto join = [&](uint32_t seed) {
     Member member;
@@ -143,7 +143,7 @@ TEST_P(DecoderBatchInvariance, AloneAndAmongOthersThatComeAndGo) {
   Member alone = join(100);
   alone.prompt = model_.Text(150, 100);
   while (alone.tokens.size() < kTokens) {
-    const DecoderFeed feed = alone.Feed(random, granule);
+    const DecoderFeed feed = alone.Feed(random, alignment);
     alone.Take(RunStep(model_.decoder(), {&feed, 1})[0]);
   }
 
@@ -160,7 +160,7 @@ TEST_P(DecoderBatchInvariance, AloneAndAmongOthersThatComeAndGo) {
     }
     members.insert(members.begin() + random() % (members.size() + 1), &watched);
     std::vector<DecoderFeed> feeds;
-    for (Member* member : members) feeds.push_back(member->Feed(random, granule));
+    for (Member* member : members) feeds.push_back(member->Feed(random, alignment));
     const auto logits = RunStep(model_.decoder(), feeds);
     for (size_t i = 0; i < members.size(); ++i) members[i]->Take(logits[i]);
   }

@@ -140,7 +140,7 @@ TEST(Document, TheFirstTokenStandsBeforeItOnce) {
 }
 
 TEST(Document, LimitsCountItsTokens) {
-  const ToyModel toy = MakeToyModel({.max_tokens = 64, .granule = 8});
+  const ToyModel toy = MakeToyModel({.max_tokens = 64, .prefill_alignment = 8});
   const std::shared_ptr<Document> document = Read(toy, {std::string(50, 'd')});
   EXPECT_NE(Refusal(*toy.model, Question(document, "question", NewTokens(7)))
                 .find("max_new_tokens: 7 after 58 tokens are more than the model's limit of 64; "

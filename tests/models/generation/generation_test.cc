@@ -42,7 +42,7 @@ TEST(Generation, GreedyIsTheArgmaxOfEveryStep) {
   EXPECT_EQ(answer.usage.cached_tokens, 0);
 }
 
-TEST(Generation, PrefillInGranulesChangesNothing) {
+TEST(Generation, PrefillInChunksChangesNothing) {
   const std::string prompt(101, 'q');
   std::vector<std::vector<int32_t>> whole;
   for (const int grant : {0, 8, 16, 96}) {

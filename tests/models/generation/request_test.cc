@@ -6,7 +6,7 @@
 namespace longview::models {
 namespace {
 
-::longview::testing::ToyOptions Small() { return {.max_tokens = 32, .granule = 8}; }
+::longview::testing::ToyOptions Small() { return {.max_tokens = 32, .prefill_alignment = 8}; }
 
 void ExpectRefusal(const Model& model, const Request& request, const std::string& message) {
   const std::string refusal = Refusal(model, request);
@@ -119,7 +119,7 @@ TEST(GeneratorModel, SaysWhatItIs) {
   const ModelInfo& info = toy.model->info();
   EXPECT_EQ(info.task, Task::kTextGeneration);
   EXPECT_EQ(info.max_tokens, 32);
-  EXPECT_EQ(info.prefill_granule, 8);
+  EXPECT_EQ(info.prefill_alignment, 8);
   EXPECT_EQ(info.sequences, 2);
   EXPECT_EQ(info.pad_token, ::longview::testing::kToyEnd);
   EXPECT_EQ(Generate(*toy.model, TextRequest("x", NewTokens(2))).sequences.size(), 2u);

@@ -47,9 +47,9 @@ TEST_P(LsGeneration, GreedyContinuations) {
     GenerationOptions options = NewTokens(static_cast<int>(want.size()));
     options.ignore_eos = true;
     const Request request = IdsRequest(Ids(inputs, "prompt." + std::to_string(i)), options);
-    // Whole, then in granules behind what the cache kept.
-    for (const int granules : {0, 1}) {
-      const Answer answer = Generate(*model, request, granules * model->info().prefill_granule);
+    // Whole, then in chunks behind what the cache kept.
+    for (const int chunk : {0, 1}) {
+      const Answer answer = Generate(*model, request, chunk * model->info().prefill_alignment);
       ASSERT_EQ(answer.sequences.size(), 1u);
       EXPECT_EQ(answer.sequences[0].token_ids, want) << "greedy." << i;
     }
@@ -144,7 +144,7 @@ std::vector<std::vector<int32_t>> AmongOthers(Model& model, const Request& reque
     std::vector<Live*> lives;
     for (Live& other : others) lives.push_back(&other);
     if (one) lives.insert(lives.begin() + static_cast<long>(random() % lives.size()), &*one);
-    StepOnce(model, lives, model.info().prefill_granule * static_cast<int>(1 + random() % 3));
+    StepOnce(model, lives, model.info().prefill_alignment * static_cast<int>(1 + random() % 3));
     std::erase_if(others,
                   [&](const Live& other) { return other.generation->done() || random() % 8 == 0; });
   }
@@ -174,7 +174,7 @@ TEST(LsGenerationCases, TheSameTokensAloneAndInACrowd) {
     for (const Request& request : requests) alone.push_back(Rows(Generate(*model, request)));
   }
   const std::unique_ptr<Model> model = Load("paper_dh32_r2_l16_w64");
-  const int granule = model->info().prefill_granule;
+  const int alignment = model->info().prefill_alignment;
   std::minstd_rand random(12);
   std::vector<std::pair<size_t, Live>> running;
   size_t next = 0, finished = 0;
@@ -187,7 +187,7 @@ TEST(LsGenerationCases, TheSameTokensAloneAndInACrowd) {
     for (auto& [i, live] : running) {
       if (lives.empty() || random() % 5 != 0) lives.push_back(&live);
     }
-    StepOnce(*model, lives, granule * static_cast<int>(1 + random() % 3));
+    StepOnce(*model, lives, alignment * static_cast<int>(1 + random() % 3));
     for (auto entry = running.begin(); entry != running.end();) {
       if (!entry->second.generation->done()) {
         ++entry;
@@ -252,7 +252,7 @@ TEST(LsGenerationCases, NothingHoldsMoreThanItReserved) {
     }
     std::vector<Live*> lives;
     for (Live& live : running) lives.push_back(&live);
-    StepOnce(*model, lives, model->info().prefill_granule);
+    StepOnce(*model, lives, model->info().prefill_alignment);
     double reserved = document->state_bytes();
     for (const Live& live : running) reserved += live.item->cost().state_bytes;
     ASSERT_LE(model->cache().used, reserved);

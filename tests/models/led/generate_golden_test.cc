@@ -127,7 +127,7 @@ TEST(LedGenerate, AmongBatchMatesAsAlone) {
       for (auto& [i, live] : running) {
         if (lives.empty() || random() % 4 != 0) lives.push_back(&live);
       }
-      StepOnce(*model, lives, model->info().prefill_granule * static_cast<int>(1 + random() % 4));
+      StepOnce(*model, lives, model->info().prefill_alignment * static_cast<int>(1 + random() % 4));
       for (auto entry = running.begin(); entry != running.end();) {
         if (!entry->second.generation->done()) {
           ++entry;

@@ -38,7 +38,7 @@ TEST_P(LedForward, PiecesOfADocumentChangeNoBit) {
       const Request request = Forced(golden, item, {"logits", "encoder_last_hidden_state"});
       const Answer whole = Generate(*model, request);
       for (const int grant : {1, 3}) {
-        const Answer pieces = Generate(*model, request, grant * model->info().prefill_granule);
+        const Answer pieces = Generate(*model, request, grant * model->info().prefill_alignment);
         for (size_t t = 0; t < whole.tensors.size(); ++t) {
           EXPECT_EQ(whole.tensors[t].data, pieces.tensors[t].data)
               << dtype << " item " << item << " " << whole.tensors[t].name << " grant " << grant;

@@ -52,9 +52,9 @@ TEST(LsLmConfig, ReadsThePublishedShape) {
   EXPECT_FALSE(read->zero_memory);
   EXPECT_EQ(read->head_dim(), 16);
   EXPECT_EQ(read->clamp_distance, 0);
-  EXPECT_EQ(read->granule(), 64);
+  EXPECT_EQ(read->prefill_alignment(), 64);
   config["chunk_size"] = 12;
-  EXPECT_EQ(Parse(config)->granule(), 192);
+  EXPECT_EQ(Parse(config)->prefill_alignment(), 192);
 }
 
 TEST(LsLmConfig, BlocksHaveZeroMemoryUnlessToldOtherwise) {

@@ -40,7 +40,7 @@ TEST(LsModel, AnswersTextAsTheFixtureContinuesIt) {
   const auto model = Load(golden);
   ASSERT_TRUE(model->WarmUp().ok());
   EXPECT_EQ(model->info().family, "transformer_ls");
-  EXPECT_EQ(model->info().prefill_granule, 64);
+  EXPECT_EQ(model->info().prefill_alignment, 64);
   EXPECT_TRUE(model->info().has_tokenizer);
 
   Request request;

@@ -51,7 +51,7 @@ class LaneWorld {
                    .client = std::move(client),
                    .seconds = prompt * kRead + tokens * kSample,
                    .bytes = static_cast<double>(prompt + tokens),
-                   .granule = 16,
+                   .prefill_alignment = 16,
                    .step_seconds = 2e-3};
     return call;
   }

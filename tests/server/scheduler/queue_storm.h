@@ -170,7 +170,7 @@ class QueueStorm {
       ticket.model = 1;
     } else {
       ticket.model = 2 + random() % 2;
-      ticket.granule = 16;
+      ticket.prefill_alignment = 16;
       ticket.bytes = 100;
     }
     if (random() % 16 == 0) ticket.deadline = absl::Now() + absl::Milliseconds(random() % 5);

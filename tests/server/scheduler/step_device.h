@@ -50,7 +50,7 @@ class StepDevice {
     call.ticket.id = id;
     call.ticket.model = model;
     call.ticket.client = std::move(client);
-    call.ticket.granule = 16;
+    call.ticket.prefill_alignment = 16;
     call.ticket.step_seconds = 2e-3;
     call.ticket.prompt_seconds = call.need.prompt_seconds;
     call.ticket.seconds = call.ticket.prompt_seconds + tokens * call.need.decode_seconds;
@@ -267,7 +267,7 @@ class StepDevice {
     const bool reads = call.need.prefill > 0;
     EXPECT_EQ(prefill > 0, reads);
     EXPECT_LE(prefill, call.need.prefill);
-    EXPECT_TRUE(prefill % call.ticket.granule == 0 || prefill == call.need.prefill);
+    EXPECT_TRUE(prefill % call.ticket.prefill_alignment == 0 || prefill == call.need.prefill);
     const double cost = reads ? prefill * call.need.prefill_seconds : call.need.decode_seconds;
     call.served += cost;
     call.need.prefill -= prefill;

@@ -20,7 +20,7 @@ TEST(StepsTest, StepTakesNextTokensFirstThenPrompts) {
   StepDevice device(Options());
   device.Admit(device.MakeCall(1, "a", 8, 100));
   device.Turn();  // Starts it.
-  device.Turn();  // Reads the prompt whole: less than a granule.
+  device.Turn();  // Reads the prompt whole: less than a chunk.
   EXPECT_EQ(device.calls.at(1).sampled, 1);
   device.Admit(device.MakeCall(2, "b", 10000, 10));  // A second of reading.
   device.Turn();
@@ -73,7 +73,7 @@ TEST(StepsTest, SlowMachineGetsALongerCeilingInsteadOfNone) {
   device.Drain(1000);
   EXPECT_EQ(device.calls.at(1).sampled, 20);
   EXPECT_EQ(device.calls.at(2).sampled, 20);
-  // Twice a step with one token and one granule.
+  // Twice a step with one token and the smallest chunk.
   EXPECT_LE(device.largest_gap, 2 * (0.15 + 0.16 + 0.002) + kRounding);
 }
 
@@ -119,7 +119,7 @@ TEST(StepsTest, PaceOfNeedsScalesWhatStepsArePlannedWith) {
   RunningSet running_set(options.inter_token_seconds);
   Ticket ticket;
   ticket.id = 1;
-  ticket.granule = 16;
+  ticket.prefill_alignment = 16;
   ticket.step_seconds = 0.5;
   StepNeed need{.prefill = 64, .prefill_seconds = 0.01, .decode_seconds = 0.05};
   const absl::Time now = absl::UnixEpoch();
@@ -199,7 +199,7 @@ TEST(StepsTest, PromptsThatBeganGoOnWhereDecodingAloneTakesLongerThanTheCeiling)
   RunningSet running_set(kCeiling);
   Ticket ticket;
   ticket.model = 1;
-  ticket.granule = 16;
+  ticket.prefill_alignment = 16;
   ticket.step_seconds = 2e-3;
   absl::Time now = absl::UnixEpoch();
   const auto plan = [&] {

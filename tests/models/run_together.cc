@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -34,6 +38,21 @@ Answer TakeOrFail(Run& run, size_t i) {
   absl::StatusOr<Answer> answer = run.Take(static_cast<int>(i));
   EXPECT_TRUE(answer.ok()) << answer.status();
   return answer.ok() ? *std::move(answer) : Answer();
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+template <typename Number>
+double Largest(std::span<const float> got, std::span<const Number> want) {
+  if (got.size() != want.size()) return kInfinity;
+  double largest = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] == want[i]) continue;  // Infinities, too.
+    const double difference = std::abs(double{got[i]} - want[i]);
+    if (std::isnan(difference)) return kInfinity;
+    largest = std::max(largest, difference);
+  }
+  return largest;
 }
 
 // Runs a request now and then.
@@ -91,14 +110,58 @@ ChunkVectors RunChunks(const Model& model, const Request& request) {
   return out;
 }
 
+double LargestDifference(std::span<const float> got, std::span<const double> want) {
+  return Largest(got, want);
+}
+
+double LargestDifference(std::span<const float> got, std::span<const float> want) {
+  return Largest(got, want);
+}
+
+double LargestDifference(const std::vector<Answer>& got, const std::vector<Answer>& want) {
+  if (got.size() != want.size()) return kInfinity;
+  double largest = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i].tensors.size() != want[i].tensors.size()) return kInfinity;
+    for (size_t t = 0; t < got[i].tensors.size(); ++t) {
+      largest = std::max(
+          largest, LargestDifference(got[i].tensors[t].floats(), want[i].tensors[t].floats()));
+    }
+  }
+  return largest;
+}
+
+void ExpectSameBits(const Detection& a, const Detection& b) {
+  EXPECT_EQ(a.id, b.id);
+  EXPECT_EQ(std::memcmp(&a.score, &b.score, 5 * sizeof(float)), 0);  // And the box.
+  EXPECT_EQ(a.mask_runs, b.mask_runs);
+}
+
 void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
+    SCOPED_TRACE(testing::Message() << "item " << i);
     ASSERT_EQ(a[i].tensors.size(), b[i].tensors.size());
     for (size_t t = 0; t < a[i].tensors.size(); ++t) {
-      EXPECT_EQ(a[i].tensors[t].data, b[i].tensors[t].data) << "item " << i;
+      EXPECT_EQ(a[i].tensors[t].data, b[i].tensors[t].data) << a[i].tensors[t].name;
+    }
+    ASSERT_EQ(a[i].detections.size(), b[i].detections.size());
+    for (size_t d = 0; d < a[i].detections.size(); ++d) {
+      ExpectSameBits(a[i].detections[d], b[i].detections[d]);
     }
   }
+}
+
+std::vector<Answer> ExpectSameBitsAloneAndTogether(const Model& model,
+                                                   const std::vector<Request>& requests) {
+  std::vector<Answer> alone;
+  for (const Request& request : requests) alone.push_back(RunAlone(model, request));
+  std::vector<Request> batch = requests;
+  batch.insert(batch.end(), requests.rbegin(), requests.rend());
+  std::vector<Answer> expected = alone;
+  expected.insert(expected.end(), alone.rbegin(), alone.rend());
+  ExpectSameBits(RunTogether(model, batch), expected);
+  return alone;
 }
 
 void ExpectDropsChangeNothing(const Model& model, const std::vector<Request>& requests) {

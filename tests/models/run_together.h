@@ -1,6 +1,7 @@
 // Requests through a model without a server.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "models/model.h"
@@ -19,8 +20,20 @@ struct ChunkVectors {
 };
 ChunkVectors RunChunks(const Model& model, const Request& request);
 
-// Compares tensors.
+// Largest absolute difference; infinity if the sizes differ or one is NaN.
+double LargestDifference(std::span<const float> got, std::span<const double> want);
+double LargestDifference(std::span<const float> got, std::span<const float> want);
+// The largest over all tensors.
+double LargestDifference(const std::vector<Answer>& got, const std::vector<Answer>& want);
+
+void ExpectSameBits(const Detection& a, const Detection& b);
+// Compares tensors and detections.
 void ExpectSameBits(const std::vector<Answer>& a, const std::vector<Answer>& b);
+
+// Each request gets the same bits alone and among all of them, of which each comes twice; the
+// answers.
+std::vector<Answer> ExpectSameBitsAloneAndTogether(const Model& model,
+                                                   const std::vector<Request>& requests);
 
 // The first of `requests` leaves a batch that runs; the others get the bits they have without it.
 void ExpectDropsChangeNothing(const Model& model, const std::vector<Request>& requests);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kBf16Bound = 0.6;  // Logits have a standard deviation of 2.
 
-class CstLmGolden : public testing::TestWithParam<std::string> {
+class CstLmGolden : public ::testing::TestWithParam<std::string> {
  protected:
   std::vector<int32_t> Ids(int item) const {
     const std::vector<int64_t> wide = golden_.Integers("input_ids." + std::to_string(item));
@@ -25,17 +25,8 @@ class CstLmGolden : public testing::TestWithParam<std::string> {
   // An adaptive softmax gives log-probabilities.
   std::string Key() const { return golden_.Expects("logprobs.0") ? "logprobs" : "logits"; }
 
-  // Largest error at the positions that the case has.
-  double Error(int item, const std::vector<float>& all, int vocab) const {
-    const std::string suffix = "." + std::to_string(item);
-    const std::vector<double> want = golden_.Expected(Key() + suffix);
-    if (!golden_.Expects("positions" + suffix)) return LargestDifference(all, want);
-    std::vector<float> some;
-    for (const double position : golden_.Expected("positions" + suffix)) {
-      const auto row = all.begin() + static_cast<int64_t>(position) * vocab;
-      some.insert(some.end(), row, row + vocab);
-    }
-    return LargestDifference(some, want);
+  double Error(int item, const std::vector<float>& all) const {
+    return golden_.Difference(all, golden_.Expected(Key() + "." + std::to_string(item)), item);
   }
 
   const GoldenCase golden_{GetParam(), "cst"};
@@ -50,7 +41,7 @@ TEST_P(CstLmGolden, WholeTexts) {
     double largest = 0;
     for (int i = 0; i < items(); ++i) {
       const std::vector<float> all = model.Read(*model.New(), Ids(i));
-      largest = std::max(largest, Error(i, all, model.config().vocab));
+      largest = std::max(largest, Error(i, all));
     }
     EXPECT_LE(largest, dtype == "fp32" ? golden_.tolerance(Key()) : kBf16Bound);
     std::printf("%-24s %s largest error %.2e\n", GetParam().c_str(), dtype.c_str(), largest);
@@ -113,7 +104,7 @@ std::vector<std::string> CausalCases() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, CstLmGolden, testing::ValuesIn(CausalCases()),
+INSTANTIATE_TEST_SUITE_P(Cases, CstLmGolden, ::testing::ValuesIn(CausalCases()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

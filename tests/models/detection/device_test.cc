@@ -39,16 +39,7 @@ TEST_P(DeviceDetectionTest, Bf16RunsAndBatchMatesChangeNoBit) {
                             golden.folder + "/model", "bf16");
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ((*model)->info().dtype, "bf16");
-  std::vector<Request> requests;
-  for (size_t i = 0; i < golden.pictures.size(); ++i) requests.push_back(golden.RequestOf(i));
-  const std::vector<Answer> together = RunTogether(**model, requests);
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const std::vector<Answer> alone = RunTogether(**model, {requests[i]});
-    ASSERT_EQ(alone[0].detections.size(), together[i].detections.size());
-    for (size_t n = 0; n < alone[0].detections.size(); ++n) {
-      ExpectSameBits(alone[0].detections[n], together[i].detections[n]);
-    }
-  }
+  ExpectSameBitsAloneAndTogether(**model, golden.Requests());
 }
 
 INSTANTIATE_TEST_SUITE_P(Fixtures, DeviceDetectionTest,

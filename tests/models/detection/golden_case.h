@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -42,6 +41,12 @@ struct DetectionCase {
     request.image.emplace(bytes.begin(), bytes.end());
     request.masks = has_masks();
     return request;
+  }
+
+  std::vector<Request> Requests() const {
+    std::vector<Request> requests;
+    for (size_t i = 0; i < pictures.size(); ++i) requests.push_back(RequestOf(i));
+    return requests;
   }
 
   // Values of any type, as double.
@@ -97,10 +102,8 @@ inline void ExpectDetections(const DetectionCase& golden, size_t image, const An
 
 // Boxes, classes, scores and masks of all pictures.
 inline void ExpectAllDetections(const DetectionCase& golden, const Model& model) {
-  std::vector<Request> requests;
-  for (size_t i = 0; i < golden.pictures.size(); ++i) requests.push_back(golden.RequestOf(i));
-  const std::vector<Answer> answers = RunTogether(model, requests);
-  ASSERT_EQ(answers.size(), requests.size());
+  const std::vector<Answer> answers = RunTogether(model, golden.Requests());
+  ASSERT_EQ(answers.size(), golden.pictures.size());
   for (size_t i = 0; i < answers.size(); ++i) ExpectDetections(golden, i, answers[i]);
 }
 
@@ -126,12 +129,6 @@ inline void ExpectBackboneMaps(const DetectionCase& golden, const Model& model) 
       }
     }
   }
-}
-
-inline void ExpectSameBits(const Detection& a, const Detection& b) {
-  EXPECT_EQ(a.id, b.id);
-  EXPECT_EQ(std::memcmp(&a.score, &b.score, 5 * sizeof(float)), 0);
-  EXPECT_EQ(a.mask_runs, b.mask_runs);
 }
 
 }  // namespace longview::models

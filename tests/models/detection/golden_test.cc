@@ -22,23 +22,7 @@ TEST_P(DetectionGoldenTest, StageMaps) {
 }
 
 TEST_P(DetectionGoldenTest, TheSameBitsAloneAndTogether) {
-  const DetectionCase golden(GetParam());
-  for (const std::string dtype : {"fp32", "bf16"}) {
-    const std::unique_ptr<Model> model = golden.Load(dtype);
-    ASSERT_NE(model, nullptr);
-    std::vector<Request> batch;
-    for (size_t i = 0; i < golden.pictures.size(); ++i) batch.push_back(golden.RequestOf(i));
-    for (size_t i = golden.pictures.size(); i-- > 0;) batch.push_back(golden.RequestOf(i));
-    const std::vector<Answer> together = RunTogether(*model, batch);
-    ASSERT_EQ(together.size(), batch.size());
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const std::vector<Answer> alone = RunTogether(*model, {batch[i]});
-      ASSERT_EQ(alone[0].detections.size(), together[i].detections.size()) << dtype;
-      for (size_t n = 0; n < alone[0].detections.size(); ++n) {
-        ExpectSameBits(alone[0].detections[n], together[i].detections[n]);
-      }
-    }
-  }
+  ExpectSameBitsAloneAndTogether(DetectionCase(GetParam()));
 }
 
 std::vector<std::string> Names() {

@@ -50,7 +50,7 @@ TokenInput RandomTokens(Task task, const ModelInfo& info, int vocab, std::mt1993
   return tokens;
 }
 
-class BatchInvarianceTest : public testing::TestWithParam<Setting> {
+class BatchInvarianceTest : public ::testing::TestWithParam<Setting> {
  protected:
   void SetUp() override {
     const GoldenCase golden(GetParam().golden, GetParam().family);
@@ -219,7 +219,7 @@ constexpr Setting kSettings[] = {
     {"cst", "mlm_factorised", Task::kFillMask, "logits", "fp32"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Settings, BatchInvarianceTest, testing::ValuesIn(kSettings),
+INSTANTIATE_TEST_SUITE_P(Settings, BatchInvarianceTest, ::testing::ValuesIn(kSettings),
                          [](const auto& info) {
                            return std::string(info.param.family) + "_" + info.param.golden + "_" +
                                   info.param.dtype;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -27,20 +26,16 @@ absl::StatusOr<std::unique_ptr<Model>> LoadOnDevice(std::unique_ptr<Device> devi
 
 void ExpectGoldenOnDevices(const DeviceGolden& golden) {
   for (const DevicePlace& place : PlacesOfDevices()) {
-    // fp16 has three bits more than bf16; its limit is not quite as much tighter.
     const std::pair<std::string, double> types[] = {
-        {"fp32", golden.fp32}, {"bf16", golden.bf16}, {"fp16", golden.bf16 / 5}};
+        {"fp32", golden.limits.fp32}, {"bf16", golden.limits.bf16}, {"fp16", golden.limits.fp16}};
     for (const auto& [dtype, limit] : types) {
       SCOPED_TRACE(place.name + ", " + dtype);
       const auto model = LoadOnDevice(place.open(), golden.directory, dtype, golden.make);
       ASSERT_TRUE(model.ok()) << model.status();
       EXPECT_EQ((*model)->info().dtype, dtype);
       EXPECT_GT((*model)->info().memory_bytes, 0);
-      std::vector<Answer> alone;
-      for (const Request& request : golden.requests) alone.push_back(RunAlone(**model, request));
-      const double error = golden.error(alone);
+      const double error = golden.error(ExpectSameBitsAloneAndTogether(**model, golden.requests));
       EXPECT_LE(error, limit);
-      ExpectSameBits(RunTogether(**model, golden.requests), alone);
       std::printf("%-28s %s on %s: largest error %.2e\n", golden.name.c_str(), dtype.c_str(),
                   place.name.c_str(), error);
     }
@@ -48,21 +43,15 @@ void ExpectGoldenOnDevices(const DeviceGolden& golden) {
 }
 
 void ExpectTheCpusAnswers(const std::string& name, const std::string& directory, MakeEncoder make,
-                          const std::vector<Request>& requests, double fp32, double bf16) {
+                          const std::vector<Request>& requests, const TypeLimits& limits) {
   SCOPED_TRACE(name);
   const auto cpu = LoadModel(directory, {.dtype = "fp32", .device = "cpu"});
   ASSERT_TRUE(cpu.ok()) << cpu.status();
   const std::vector<Answer> expected = RunTogether(**cpu, requests);
   const auto error = [&](const std::vector<Answer>& answers) {
-    double largest = 0;
-    for (size_t i = 0; i < answers.size(); ++i) {
-      const std::span<const float> want = expected[i].tensors.at(0).floats();
-      largest = std::max(largest, LargestDifference(answers[i].tensors.at(0).floats(),
-                                                    {want.begin(), want.end()}));
-    }
-    return largest;
+    return LargestDifference(answers, expected);
   };
-  ExpectGoldenOnDevices({name, directory, make, requests, error, fp32, bf16});
+  ExpectGoldenOnDevices({name, directory, make, requests, error, limits});
 }
 
 void ExpectAdmittedExactly(const std::string& directory, MakeEncoder make,

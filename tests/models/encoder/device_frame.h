@@ -1,5 +1,5 @@
-// Tests that every text encoder on a device passes: its golden cases alone and together, on every
-// device there is; memory that is asked for when it loads; batches that run in parts.
+// Tests that every text encoder on a device passes: answers alone and together, on every device
+// there is; memory that is asked for when it loads; batches that run in parts.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 #include "models/device/device.h"
 #include "models/directory/model_directory.h"
 #include "models/encoder/family.h"
-#include "tests/models/golden/golden_case.h"
+#include "tests/models/encoder/encoder_case.h"
 
 namespace longview::models {
 
@@ -27,18 +27,16 @@ struct DeviceGolden {
   std::vector<Request> requests;
   std::function<double(const std::vector<Answer>&)>
       error;  // Largest error of the answers to all of them.
-  // The most it may be; a fifth of bf16's in fp16.
-  double fp32 = 0;
-  double bf16 = 0;
+  TypeLimits limits;
 };
 
 // Each request alone within the limits, all together with the same bits, on every device.
 void ExpectGoldenOnDevices(const DeviceGolden& golden);
 
-// ExpectGoldenOnDevices for a model without a golden: the limits are on the distance of the first
-// tensors from the CPU's in fp32.
+// ExpectGoldenOnDevices for a model without a golden: the limits are on the distance from the CPU's
+// answers in fp32.
 void ExpectTheCpusAnswers(const std::string& name, const std::string& directory, MakeEncoder make,
-                          const std::vector<Request>& requests, double fp32, double bf16);
+                          const std::vector<Request>& requests, const TypeLimits& limits);
 
 // Loads in fp32 where memory for weights and one longest document is free, and not with a byte
 // less: then the message has need and limit. With that memory `requests`, which are several, run in

@@ -38,7 +38,7 @@ std::vector<float> LastHiddenState(const Model& model, TokenInput tokens) {
 }
 
 double Difference(const std::vector<float>& a, const std::vector<float>& b) {
-  return LargestDifference(a, std::vector<double>(b.begin(), b.end()));
+  return LargestDifference(a, b);
 }
 
 void ExpectFinite(std::span<const float> values, const std::string& where) {
@@ -67,6 +67,19 @@ void ExpectPlainIdsOnly(const Model& model, int most, int32_t vocab) {
   EXPECT_EQ(
       model.Prepare(TokenRequest(Task::kFillMask, RandomIds(5, 1, 1, vocab), {})).status().code(),
       absl::StatusCode::kUnimplemented);
+}
+
+void ExpectFewRowsHaveTheSameBits(const GoldenCase& golden, const std::string& pooling) {
+  const auto model = golden.Load("fp32");
+  for (int i = 0; i < golden.items(); ++i) {
+    Request some = TokenRequest(Task::kEmbedding, golden.Tokens(i), {"embedding"});
+    some.pooling = pooling;
+    Request all = some;
+    all.tensors = {"embedding", "last_hidden_state"};
+    const Answer few = RunAlone(*model, some);
+    ASSERT_EQ(few.tensors.size(), 1u);
+    EXPECT_EQ(few.tensors[0].data, RunAlone(*model, all).tensors.at(0).data) << "item " << i;
+  }
 }
 
 void ExpectOrderMatters(const Model& model, const Request& pair) {

@@ -23,7 +23,7 @@ std::vector<float> FirstTensor(const Model& model, const Request& request);
 std::vector<float> Logits(const Model& model, TokenInput tokens);
 std::vector<float> LastHiddenState(const Model& model, TokenInput tokens);
 
-// Largest absolute difference; infinity if the sizes differ.
+// LargestDifference of vectors.
 double Difference(const std::vector<float>& a, const std::vector<float>& b);
 
 void ExpectFinite(std::span<const float> values, const std::string& where);
@@ -34,6 +34,10 @@ void ExpectRefused(const Model& model, const Request& request, const std::string
 // For a classifier of single documents without token types and global attention: what it refuses
 // beside more than `most` tokens and ids that are not below `vocab`.
 void ExpectPlainIdsOnly(const Model& model, int most, int32_t vocab);
+
+// Documents that want only a few rows take another way through the last layer: an embedding has
+// the same bits as beside all rows.
+void ExpectFewRowsHaveTheSameBits(const GoldenCase& golden, const std::string& pooling);
 
 // The two documents of `pair` the other way round give other logits.
 void ExpectOrderMatters(const Model& model, const Request& pair);

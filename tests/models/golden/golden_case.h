@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class GoldenCase {
   std::vector<double> ExpectedExactly(const std::string& name) const;
   std::vector<std::string> ExpectedNames() const;
   bool Expects(const std::string& name) const { return expected_->Find(name) != nullptr; }
+  // LargestDifference of an item's rows, of those at positions.<item> where `want` has no others.
+  double Difference(std::span<const float> got, const std::vector<double>& want, int item) const;
 
   // <ids>.N with its masks; items counts N.
   TokenInput Tokens(int item, const std::string& ids = "input_ids") const;
@@ -54,9 +57,6 @@ class GoldenCase {
 
 // Row `row` of a matrix of `rows` rows.
 std::vector<double> RowOf(const std::vector<double>& values, int row, int rows);
-
-// Largest absolute difference; infinity if the sizes differ.
-double LargestDifference(std::span<const float> got, const std::vector<double>& want);
 
 Request TokenRequest(Task task, TokenInput tokens, std::vector<std::string> tensors);
 

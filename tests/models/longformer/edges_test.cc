@@ -197,7 +197,7 @@ TEST(LongformerEdgesTest, DtypesByNameAndByDirectory) {
   EditedModel edited{GoldenCase("classification")};
   EXPECT_EQ((*edited.Load("auto"))->info().dtype, "fp32");
   EXPECT_FALSE(edited.Load("fp16").ok());
-  EXPECT_FALSE(edited.Load("int8").ok());
+  EXPECT_FALSE(edited.Load("int4").ok());
   const auto bf16 = edited.Load("bf16");
   ASSERT_TRUE(bf16.ok());
   EXPECT_TRUE((*bf16)->info().dtype == "bf16" || !(*bf16)->info().notes.empty());

@@ -19,7 +19,7 @@ Request Classify(TokenInput tokens) {
   return TokenRequest(Task::kTextClassification, std::move(tokens), {"logits"});
 }
 
-class PrepareTest : public testing::Test {
+class PrepareTest : public ::testing::Test {
  protected:
   // The message must hold every part.
   void ExpectRefused(const Model& model, const Request& request,

@@ -1,50 +1,19 @@
-// Every encoder case of golden/luna through the library: each item alone and all items in one
-// batch, against the double-precision run of the published modules.
+// Luna's encoders on their golden cases: what tests/models/encoder/golden_test.cc does not ask.
 #include <gtest/gtest.h>
 
-#include <cstdio>
-
-#include "tests/models/luna/encoder_case.h"
+#include "tests/models/encoder/edge_frame.h"
+#include "tests/models/encoder/encoder_case.h"
 
 namespace longview::models {
 namespace {
 
-class LunaGoldenTest : public testing::TestWithParam<std::string> {
- protected:
-  const LunaEncoderCase case_{GetParam()};
-};
+class LunaGoldenTest : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(LunaGoldenTest, LogitsAloneAndTogether) {
-  ASSERT_GT(case_.items(), 0);
-  const std::vector<Request> requests = case_.Requests();
-  for (const std::string dtype : {"fp32", "bf16"}) {
-    const auto model = case_.golden().Load(dtype);
-    if (model->info().dtype != dtype) continue;
-    std::vector<Answer> alone;
-    for (const Request& request : requests) alone.push_back(RunAlone(*model, request));
-    const double limit = dtype == "fp32" ? case_.golden().tolerance("logits") : 0.5;
-    const double error = case_.Error(alone);
-    EXPECT_LE(error, limit);
-    EXPECT_LE(case_.Error(RunTogether(*model, requests)), limit);
-    std::printf("%-28s %s largest error %.2e\n", GetParam().c_str(), dtype.c_str(), error);
-  }
-}
-
-// Documents that want only a few rows take another way through the last layer.
 TEST_P(LunaGoldenTest, WhoWantsAllRowsGetsTheSameBits) {
-  if (case_.pair()) return;
-  const auto model = case_.golden().Load("fp32");
-  for (int i = 0; i < case_.items(); ++i) {
-    Request some = TokenRequest(Task::kEmbedding, case_.golden().Tokens(i), {"embedding"});
-    some.pooling = "mean";
-    Request all = some;
-    all.tensors = {"embedding", "last_hidden_state"};
-    EXPECT_EQ(RunAlone(*model, some).tensors.at(0).data, RunAlone(*model, all).tensors.at(0).data)
-        << "item " << i;
-  }
+  ExpectFewRowsHaveTheSameBits(GoldenCase(GetParam(), "luna"), "mean");
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, LunaGoldenTest, testing::ValuesIn(LunaEncoderCase::Names()),
+INSTANTIATE_TEST_SUITE_P(Cases, LunaGoldenTest, ::testing::ValuesIn(EncoderCase::Names("luna")),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -30,17 +30,8 @@ class LunaDecoderGolden : public testing::TestWithParam<std::string> {
     return {wide.begin(), wide.end()};
   }
 
-  // Largest error of all rows, or of those at `positions`.
-  double Error(const std::vector<float>& logits, int item, int vocab) const {
-    const std::string suffix = "." + std::to_string(item);
-    const std::vector<double> want = golden_.Expected("logits" + suffix);
-    if (!golden_.Expects("positions" + suffix)) return LargestDifference(logits, want);
-    std::vector<float> some;
-    for (const int64_t position : golden_.ExpectedIntegers("positions" + suffix)) {
-      const auto row = logits.begin() + position * vocab;
-      some.insert(some.end(), row, row + vocab);
-    }
-    return LargestDifference(some, want);
+  double Error(const std::vector<float>& logits, int item) const {
+    return golden_.Difference(logits, golden_.Expected("logits." + std::to_string(item)), item);
   }
 
   const GoldenCase golden_{GetParam(), "luna"};
@@ -56,9 +47,9 @@ TEST_P(LunaDecoderGolden, WholeTextsAndStepByStep) {
     for (int i = 0; i < golden_.items(); ++i) {
       const std::vector<int32_t> ids = Ids(i);
       const std::vector<float> whole = model.Read(*model.New(), ids);
-      const double error = Error(whole, i, model.config().vocab);
+      const double error = Error(whole, i);
       EXPECT_LE(error, limit) << dtype << " item " << i;
-      EXPECT_LE(Error(model.Step(*model.New(), ids), i, model.config().vocab), limit)
+      EXPECT_LE(Error(model.Step(*model.New(), ids), i), limit)
           << dtype << " item " << i << " step by step";
       largest = std::max(largest, error);
     }

@@ -1,4 +1,4 @@
-// Encoders of plain transformer layers with their layers on a device, against every golden case.
+// Memory of encoders of plain transformer layers with their layers on a device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,31 +6,9 @@
 #include "models/encoder/family.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
-#include "tests/models/transformer/transformer_case.h"
 
 namespace longview::models {
 namespace {
-
-MakeEncoder MakeOf(const std::string& family) {
-  if (family == "modernbert") return MakeModernBert;
-  return MakeRoberta;
-}
-
-class DeviceTransformerTest : public ::testing::TestWithParam<TransformerCaseName> {};
-
-TEST_P(DeviceTransformerTest, AloneAndTogether) {
-  const TransformerCase golden(GetParam());
-  if (golden.requests()[0].tensors[0] == "mask_logits") GTEST_SKIP() << "needs its tokenizer";
-  ExpectGoldenOnDevices({GetParam().name, golden.golden().directory(), MakeOf(GetParam().family),
-                         golden.requests(),
-                         [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
-                         golden.golden().tolerance("logits"), 0.5});
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, DeviceTransformerTest,
-                         ::testing::ValuesIn(TransformerCase::Names()), [](const auto& info) {
-                           return info.param.family + "_" + info.param.name;
-                         });
 
 // Documents of a model: as long as a small limit takes, few tokens, some tokens masked.
 std::vector<Request> Documents(const GoldenCase& golden) {
@@ -48,14 +26,14 @@ std::vector<Request> Documents(const GoldenCase& golden) {
 
 TEST(DeviceTransformerMemoryTest, DroppedDocumentsChangeNothingForOthers) {
   const GoldenCase windows("config_half_new", "modernbert");
-  ExpectDropsChangeNothing(windows.directory(), MakeOf("modernbert"), Documents(windows));
+  ExpectDropsChangeNothing(windows.directory(), MakeModernBert, Documents(windows));
   const GoldenCase full("text_reranker", "xlm_roberta");
-  ExpectDropsChangeNothing(full.directory(), MakeOf("xlm_roberta"), Documents(full));
+  ExpectDropsChangeNothing(full.directory(), MakeRoberta, Documents(full));
 }
 
 TEST(DeviceTransformerMemoryTest, AdmissionIsExact) {
   const GoldenCase full("text_reranker", "xlm_roberta");
-  ExpectAdmittedExactly(full.directory(), MakeOf("xlm_roberta"), Documents(full));
+  ExpectAdmittedExactly(full.directory(), MakeRoberta, Documents(full));
 }
 
 }  // namespace

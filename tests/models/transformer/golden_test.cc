@@ -1,68 +1,31 @@
-// Every case of golden/modernbert and golden/xlm_roberta through the library: each item alone and
-// all items in one batch, against the double-precision run; ids and offsets of texts.
+// ModernBERT and RoBERTa on their golden cases: rows of the last layer, ids and offsets of texts,
+// directories that are refused. Answers are compared in tests/models/encoder/golden_test.cc.
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <utility>
 
 #include "models/text/tokenizer.h"
-#include "tests/models/transformer/transformer_case.h"
+#include "tests/models/encoder/edge_frame.h"
+#include "tests/models/encoder/encoder_case.h"
 
 namespace longview::models {
 namespace {
 
-std::string TestName(const testing::TestParamInfo<TransformerCaseName>& info) {
-  return info.param.family + "_" + info.param.name;
-}
-
-class TransformerGoldenTest : public testing::TestWithParam<TransformerCaseName> {
+class TransformerGoldenTest : public ::testing::TestWithParam<EncoderCaseName> {
  protected:
-  const TransformerCase case_{GetParam()};
+  const GoldenCase golden_{GetParam().name, GetParam().family};
 };
 
-TEST_P(TransformerGoldenTest, AloneAndTogether) {
-  ASSERT_FALSE(case_.requests().empty());
-  for (const std::string dtype : {"fp32", "bf16"}) {
-    const auto model = case_.golden().Load(dtype);
-    if (model->info().dtype != dtype) continue;
-    std::vector<Request> requests;
-    std::vector<Answer> alone;
-    for (Request request : case_.requests()) {
-      // The tokenizer's masks are asked for by text.
-      if (request.tensors[0] == "mask_logits" && !model->info().has_tokenizer) continue;
-      alone.push_back(RunAlone(*model, request));
-      requests.push_back(std::move(request));
-    }
-    const double limit = dtype == "fp32" ? case_.golden().tolerance("logits") : 0.5;
-    const double error = case_.Error(alone);
-    EXPECT_LE(error, limit);
-    const std::vector<Answer> together = RunTogether(*model, requests);
-    for (size_t i = 0; i < alone.size(); ++i) {
-      EXPECT_EQ(together[i].tensors[0].data, alone[i].tensors[0].data) << "request " << i;
-    }
-    std::printf("%-40s %s largest error %.2e\n", GetParam().name.c_str(), dtype.c_str(), error);
-  }
-}
-
-// Documents that want only a few rows take another way through the last layer.
 TEST_P(TransformerGoldenTest, TheLastLayerForNeededRowsOnlyGivesTheSameBits) {
-  const auto model = case_.golden().Load("fp32");
-  for (int i = 0; i < case_.golden().items(); ++i) {
-    Request some = TokenRequest(Task::kEmbedding, case_.golden().Tokens(i), {"embedding"});
-    some.pooling = "cls";
-    Request all = some;
-    all.tensors = {"embedding", "last_hidden_state"};
-    EXPECT_EQ(RunAlone(*model, some).tensors.at(0).data, RunAlone(*model, all).tensors.at(0).data)
-        << "item " << i;
-  }
+  ExpectFewRowsHaveTheSameBits(golden_, "cls");
 }
 
 // Ids and offsets of texts and pairs as the fixture's tokenizer gives them.
 TEST_P(TransformerGoldenTest, TokenizesAsTheLibrary) {
   if (GetParam().name.find("text_") == std::string::npos) GTEST_SKIP() << "no texts";
-  const auto tokenizer = Tokenizer::Load(case_.golden().directory());
+  const auto tokenizer = Tokenizer::Load(golden_.directory());
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status();
-  for (const nlohmann::json& text : case_.golden().Texts()) {
+  for (const nlohmann::json& text : golden_.Texts()) {
     EncodeOptions options;
     options.max_length = static_cast<int>(text["input_ids"].size());
     const std::string first = text["text"];
@@ -84,7 +47,8 @@ TEST_P(TransformerGoldenTest, TokenizesAsTheLibrary) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, TransformerGoldenTest, testing::ValuesIn(TransformerCase::Names()),
+INSTANTIATE_TEST_SUITE_P(Cases, TransformerGoldenTest,
+                         ::testing::ValuesIn(EncoderCase::NamesOf({"modernbert", "xlm_roberta"})),
                          TestName);
 
 // Directories that would be misread are refused, with the key in the message.

@@ -44,7 +44,7 @@ Request TextRequest(Task task, const std::string& text, const json& settings,
   return request;
 }
 
-class EmbeddingGoldenTest : public testing::TestWithParam<std::string> {};
+class EmbeddingGoldenTest : public ::testing::TestWithParam<std::string> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EmbeddingGoldenTest);
 
 TEST_P(EmbeddingGoldenTest, EveryCallAloneAndTogether) {
@@ -147,7 +147,7 @@ TEST_P(EmbeddingGoldenTest, BadSettingsAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(model->Prepare(ids).status()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, EmbeddingGoldenTest, testing::ValuesIn(CasesOf("embeddings")),
+INSTANTIATE_TEST_SUITE_P(Cases, EmbeddingGoldenTest, ::testing::ValuesIn(CasesOf("embeddings")),
                          [](const auto& info) { return info.param; });
 
 TEST(MultiVectorGoldenTest, RowsOfTokensWithPrompts) {

@@ -1,26 +1,12 @@
-// Transformer-LS text encoders with their layers on a device, against every golden case.
+// Memory of Transformer-LS text encoders with their layers on a device.
 #include <gtest/gtest.h>
 
 #include "models/encoder/family.h"
 #include "tests/models/encoder/device_frame.h"
 #include "tests/models/encoder/edge_frame.h"
-#include "tests/models/transformer_ls_text/ls_text_case.h"
 
 namespace longview::models {
 namespace {
-
-class DeviceLsTextTest : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(DeviceLsTextTest, LogitsAloneAndTogether) {
-  const LsTextCase golden(GetParam());
-  ExpectGoldenOnDevices({GetParam(), golden.golden().directory(), MakeLsText, golden.Requests(),
-                         [&](const std::vector<Answer>& answers) { return golden.Error(answers); },
-                         golden.golden().tolerance("logits"), 0.2});
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, DeviceLsTextTest,
-                         ::testing::ValuesIn(GoldenCase::Names("transformer_ls_text")),
-                         [](const auto& info) { return info.param; });
 
 // Documents of a model, one as long as it takes, with some tokens masked; whole last states are
 // wanted beside what the head reads.

@@ -63,22 +63,6 @@ class EditedModel {
   const testing::TempDirectory copy_;
 };
 
-// Largest difference of answers' tensors.
-double Difference(const std::vector<Answer>& a, const std::vector<Answer>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    for (size_t t = 0; t < a[i].tensors.size(); ++t) {
-      const std::span<const float> x = a[i].tensors[t].floats(), y = b[i].tensors[t].floats();
-      EXPECT_EQ(x.size(), y.size());
-      for (size_t k = 0; k < x.size(); ++k) {
-        largest = std::max(largest, double{std::abs(x[k] - y[k])});
-      }
-    }
-  }
-  return largest;
-}
-
 std::vector<std::string> Strides(const Model& model) {
   std::vector<std::string> names;
   for (const TensorSpec& output : model.info().outputs) {
@@ -116,13 +100,14 @@ TEST_P(DeviceVisionTest, Bf16IsAsNearAsTheCpus) {
   if (!CpuComputesIn("bf16")) GTEST_SKIP() << "no bf16 on this CPU to compare with";
   const std::vector<Request> requests = golden_.Requests();
   const std::vector<Answer> exact = RunTogether(*golden_.Load("fp32"), requests);
-  const double cpus = Difference(RunTogether(*golden_.Load("bf16"), requests), exact);
+  const double cpus = LargestDifference(RunTogether(*golden_.Load("bf16"), requests), exact);
+  ASSERT_TRUE(std::isfinite(cpus));
   for (const DevicePlace& place : PlacesOfDevices()) {
     SCOPED_TRACE(place.name);
     const auto model = LoadOn(place.open(), golden_.folder + "/model", "bf16");
     ASSERT_TRUE(model.ok()) << model.status();
     EXPECT_EQ((*model)->info().dtype, "bf16");
-    const double error = Difference(RunTogether(**model, requests), exact);
+    const double error = LargestDifference(RunTogether(**model, requests), exact);
     EXPECT_LE(error, 3 * cpus + 0.01);
     if (place.name == kFirstPlace) ExpectSameBitsAloneAndTogether(**model, requests);
     std::printf("%-28s bf16 on %s: %.2e from fp32, the CPU's %.2e\n", GetParam().second.c_str(),
@@ -185,7 +170,7 @@ TEST(DeviceVisionSizesTest, PicturesOfAnySizeShareABatch) {
       SCOPED_TRACE(place.name);
       const auto model = LoadOn(place.open(), any.path(), "fp32", 256 * 256);
       ASSERT_TRUE(model.ok()) << model.status();
-      EXPECT_LE(Difference(RunTogether(**model, requests), expected), 1e-4);
+      EXPECT_LE(LargestDifference(RunTogether(**model, requests), expected), 1e-4);
       if (place.name == kFirstPlace) ExpectSameBitsAloneAndTogether(**model, requests);
     }
   }
@@ -233,7 +218,7 @@ TEST(DeviceVisionMemoryTest, TheWorkspaceSaysWhichPicturesRun) {
   const auto tight = LoadOn(Device::OnHost(one), any.path(), "fp32", most_pixels);
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LT((*tight)->info().memory_bytes, (*roomy)->info().memory_bytes);
-  EXPECT_EQ(Difference(RunTogether(**tight, requests), together), 0);
+  EXPECT_EQ(LargestDifference(RunTogether(**tight, requests), together), 0);
   const ImageSize large = {224, 224};
   EXPECT_TRUE((*roomy)->Prepare(Resized(requests[0], large)).ok());
   ExpectSizeRefused(**tight, requests[0], large, "the model's workspace has");

@@ -158,11 +158,7 @@ double Distance(const Answer& answer, const std::string& name, const std::vector
   if (tensor == nullptr) return INFINITY;
   const auto got = tensor->floats();
   if (want.size() < (item + 1) * got.size()) return INFINITY;
-  double largest = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    largest = std::max(largest, std::abs(got[i] - want[item * got.size() + i]));
-  }
-  return largest;
+  return LargestDifference(got, std::span(want).subspan(item * got.size(), got.size()));
 }
 
 void ExpectFixtureWithinTolerance(const ImageCase& golden) {
@@ -189,31 +185,6 @@ void ExpectFeatures(const ImageCase& golden, const Model& model) {
   ASSERT_FALSE(answers.empty());
   for (size_t i = 0; i < answers.size(); ++i) {
     EXPECT_LE(Distance(answers[i], "embedding", features, i), golden.Allowed(i)) << i;
-  }
-}
-
-void ExpectSameBitsAloneAndTogether(const ImageCase& golden) {
-  for (const std::string dtype : {"fp32", "bf16"}) {
-    SCOPED_TRACE(dtype);
-    const std::unique_ptr<Model> model = golden.Load(dtype);
-    ASSERT_NE(model, nullptr);
-    ExpectSameBitsAloneAndTogether(*model, golden.Requests());
-  }
-}
-
-void ExpectSameBitsAloneAndTogether(const Model& model, const std::vector<Request>& requests) {
-  std::vector<Request> batch = requests;
-  batch.insert(batch.end(), requests.rbegin(), requests.rend());
-  const std::vector<Answer> together = RunTogether(model, batch);
-  ASSERT_EQ(together.size(), batch.size());
-  for (size_t i = 0; i < requests.size(); ++i) {
-    const std::vector<Answer> alone = RunTogether(model, {requests[i]});
-    ASSERT_EQ(alone.size(), 1u);
-    ASSERT_EQ(alone[0].tensors.size(), together[i].tensors.size());
-    for (size_t t = 0; t < alone[0].tensors.size(); ++t) {
-      EXPECT_EQ(together[i].tensors[t].data, alone[0].tensors[t].data)
-          << alone[0].tensors[t].name << " of " << i;
-    }
   }
 }
 

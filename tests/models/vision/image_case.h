@@ -59,8 +59,16 @@ void ExpectFixtureWithinTolerance(const ImageCase& golden);
 void ExpectWithinTolerance(const ImageCase& golden, const Model& model);
 // Embeddings of the fixture's requests by `model`, which is not the fixture's own.
 void ExpectFeatures(const ImageCase& golden, const Model& model);
-void ExpectSameBitsAloneAndTogether(const ImageCase& golden);
-void ExpectSameBitsAloneAndTogether(const Model& model, const std::vector<Request>& requests);
+// A case of images or of detections, in both types.
+template <class Case>
+void ExpectSameBitsAloneAndTogether(const Case& golden) {
+  for (const std::string dtype : {"fp32", "bf16"}) {
+    SCOPED_TRACE(dtype);
+    const std::unique_ptr<Model> model = golden.Load(dtype);
+    ASSERT_NE(model, nullptr);
+    ExpectSameBitsAloneAndTogether(*model, golden.Requests());
+  }
+}
 // A fixture's request with black pixels of another size, and that it is refused by a message that
 // names the size and has `part`.
 Request Resized(Request request, ImageSize size);

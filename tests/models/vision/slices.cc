@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/models/run_together.h"
+
 namespace longview::models {
 namespace {
 
@@ -16,12 +18,6 @@ PixelValues Picture(ImageSize size) {
     value = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
   }
   return pixels;
-}
-
-double LargestDifference(std::span<const float> a, std::span<const float> b) {
-  double largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(double{a[i]} - b[i]));
-  return largest;
 }
 
 double Largest(std::span<const float> values) {

@@ -24,8 +24,9 @@ class CacheMemory;
 
 namespace longview::models {
 
-class SharedText;  // tokenizing.h
-struct RunTimes;   // cost/stopwatch.h
+class Int8Observer;  // dense/weight_format.h
+class SharedText;    // tokenizing.h
+struct RunTimes;     // cost/stopwatch.h
 
 // Element types of host tensors; names as in the Open Inference Protocol.
 enum class TensorType { kFp32, kInt64, kInt32, kBool, kBytes };
@@ -95,7 +96,7 @@ struct ModelInfo {
   int64_t max_pixels = 0;
   int embedding_width = 0;
   bool has_tokenizer = false;
-  std::string dtype;   // "fp32", "bf16", "fp16"
+  std::string dtype;   // "fp32", "bf16", "fp16", "int8"
   std::string device;  // "cpu"
   double parameters = 0;
   double memory_bytes = 0;  // Resident weights, packed ones counted once.
@@ -481,7 +482,7 @@ class CachePool {
 };
 
 struct LoadOptions {
-  std::string dtype = "auto";  // auto, fp32, bf16, and on devices fp16
+  std::string dtype = "auto";  // auto, fp32, bf16, int8, and on devices fp16
   std::string device = "cpu";
   CachePool* cache = nullptr;  // Generation state; borrowed.
   double cache_bytes = 0;      // Without `cache`: the model has so many for itself alone.
@@ -491,6 +492,11 @@ struct LoadOptions {
   // Overrides config.json and longview.json: the model is HuggingFace's class with a head for the
   // task. INVALID_ARGUMENT for a family whose classes are not known by task.
   std::optional<Task> task = std::nullopt;
+  // Overrides int8_keep of longview.json.
+  std::optional<std::vector<std::string>> int8_keep = std::nullopt;
+  // With dtype int8: the model computes without it and tells the observer what it would change.
+  // Borrowed for the model's life.
+  Int8Observer* int8_observer = nullptr;
 };
 
 // Reads a model directory. Errors name the file, the tensor or key, and what was expected.

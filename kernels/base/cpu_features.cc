@@ -97,4 +97,6 @@ bool Bf16IsNative() {
   return best == Isa::kAvx512Bf16 || best == Isa::kAmxBf16;
 }
 
+bool Int8IsNative() { return HasAvx512() && __builtin_cpu_supports("avx512vnni"); }
+
 }  // namespace longview::kernels

@@ -30,4 +30,7 @@ Isa BestBf16Isa();
 // Does this CPU multiply bf16 faster than fp32 (AMX, or a full-rate vdpbf16ps)?
 bool Bf16IsNative();
 
+// Does this CPU have an int8 dot product beside AVX-512 (VNNI)?
+bool Int8IsNative();
+
 }  // namespace longview::kernels

@@ -26,9 +26,10 @@ absl::StatusOr<ServingConfig> ReadServingConfig(const std::string& directory) {
   JsonReader reader(*file, path);
   // models/directory/architecture.cc reads the task.
   reader.RefuseUnknown({"task", "dtype", "max_tokens", "pooling", "normalize", "truncate", "labels",
-                        "generation", "score_threshold", "warmup"});
+                        "generation", "score_threshold", "warmup", "int8_keep"});
   ServingConfig config;
-  if (reader.Has("dtype")) config.dtype = reader.Choice("dtype", {"fp32", "bf16", "fp16"});
+  if (reader.Has("dtype")) config.dtype = reader.Choice("dtype", {"fp32", "bf16", "fp16", "int8"});
+  if (reader.Has("int8_keep")) config.int8_keep = reader.StringList("int8_keep");
   if (reader.Has("max_tokens")) config.max_tokens = static_cast<int>(reader.Int("max_tokens", 1));
   if (reader.Has("pooling")) config.pooling = reader.Choice("pooling", {"cls", "mean", "pooler"});
   if (reader.Has("normalize")) config.normalize = reader.Bool("normalize");

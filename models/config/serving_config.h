@@ -13,7 +13,9 @@ namespace longview::models {
 
 // longview.json; unset = the file does not say. Unknown keys are errors.
 struct ServingConfig {
-  std::optional<std::string> dtype;    // fp32, bf16, fp16
+  std::optional<std::string> dtype;  // fp32, bf16, fp16, int8
+  // Linears that an int8 model leaves in its compute type; set by `longview quantize`.
+  std::optional<std::vector<std::string>> int8_keep;
   std::optional<int> max_tokens;       // At least 1.
   std::optional<std::string> pooling;  // cls, mean, pooler
   std::optional<bool> normalize;

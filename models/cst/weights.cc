@@ -287,9 +287,9 @@ absl::StatusOr<CstWeights> Loader::Load() {
 }  // namespace
 
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, std::optional<Compute> compute,
-                                          DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+                                          const std::string& origin,
+                                          std::optional<WeightFormat> format, DeviceStore* store) {
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

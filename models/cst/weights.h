@@ -16,6 +16,7 @@
 #include "models/cst/config.h"
 #include "models/cst/mix_slices.h"
 #include "models/dense/layer.h"
+#include "models/dense/weight_format.h"
 #include "models/ops/backend.h"
 #include "models/ops/weight_placer.h"
 
@@ -66,11 +67,12 @@ struct CstWeights {
   double memory_bytes = 0;
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `format` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
-// see WeightPlacer. Then `compute` is the heads' type.
+// see WeightPlacer. Then `format` is the heads' type.
 absl::StatusOr<CstWeights> LoadCstWeights(const CstConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, std::optional<Compute> compute,
+                                          const std::string& origin,
+                                          std::optional<WeightFormat> format,
                                           DeviceStore* store = nullptr);
 
 }  // namespace longview::models

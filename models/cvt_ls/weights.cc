@@ -12,10 +12,10 @@ namespace {
 class Loader {
  public:
   Loader(const CvtConfig& config, const BackbonePlace* place, const Checkpoint& checkpoint,
-         const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
+         const std::string& origin, std::optional<WeightFormat> format, DeviceStore* store)
       : config_(config),
         backbone_(place),
-        load_(checkpoint, origin, compute),
+        load_(checkpoint, origin, format),
         place_(load_, store) {}
 
   absl::StatusOr<CvtWeights> Load();
@@ -198,8 +198,8 @@ void StandardiseKernels(CvtStandard standard, std::vector<float>& kernels) {
 
 absl::StatusOr<CvtWeights> LoadCvtWeights(const CvtConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          std::optional<Compute> compute, DeviceStore* store) {
-  return Loader(config, place, checkpoint, origin, compute, store).Load();
+                                          std::optional<WeightFormat> format, DeviceStore* store) {
+  return Loader(config, place, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

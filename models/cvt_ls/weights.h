@@ -12,6 +12,7 @@
 #include "models/cvt_ls/config.h"
 #include "models/cvt_ls/convolve.h"
 #include "models/dense/layer.h"
+#include "models/dense/weight_format.h"
 #include "models/ops/weight_placer.h"
 #include "models/vision/backbone.h"
 
@@ -48,12 +49,12 @@ struct CvtWeights {
 };
 
 // `place`: where a backbone's tensors lie (config.backbone), else null. REQUIRES: `checkpoint`
-// outlives the call. Errors name the tensor. Without `compute` names and shapes are checked, and
+// outlives the call. Errors name the tensor. Without `format` names and shapes are checked, and
 // the weights have sizes alone. With a store the stages are in a device's memory, see WeightPlacer;
-// `compute` is the head's type then.
+// `format` is the head's type then.
 absl::StatusOr<CvtWeights> LoadCvtWeights(const CvtConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          std::optional<Compute> compute, DeviceStore* store);
+                                          std::optional<WeightFormat> format, DeviceStore* store);
 
 // Standardises a depthwise kernel [C, 9] channel by channel.
 void StandardiseKernels(CvtStandard standard, std::vector<float>& kernels);

@@ -23,7 +23,7 @@ void ApplyToRows(const DenseLayer& layer, std::span<const float* const> rows, Ac
     for (int64_t i = 0; i < used; ++i) {
       kernels.narrow(rows[first + i], layer.in(), panel.data() + i * in_bytes);
     }
-    const PanelOutput y = layer.linear.Panel(panel.data(), size);
+    const PanelOutput y = layer.linear.Panel(panel.data(), size, used);
     ParallelRanges(pool, used, 4, [&](long begin, long end) {
       for (long i = begin; i < end; ++i) {
         float* row = out + (first + i) * layer.out();

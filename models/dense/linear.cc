@@ -10,10 +10,13 @@
 #include "ATen/core/List.h"
 #include "ATen/core/Tensor.h"
 #include "ATen/core/dispatch/Dispatcher.h"
+#include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/InferenceMode.h"
 #include "c10/util/intrusive_ptr.h"
+#include "models/dense/int8_kernels.h"
+#include "models/dense/int8_linear.h"
 #include "models/parallel.h"
 #include "models/status_macros.h"
 #include "models/torch_guard.h"
@@ -56,8 +59,11 @@ std::vector<float> RandomRows(int64_t rows, int64_t width) {
 }  // namespace
 
 struct Linear::Packed {
-  Tensor weight;
-  c10::TypedOperatorHandle<LinearSignature> multiply;
+  Tensor weight;  // Undefined where int8 is all there is.
+  std::unique_ptr<const Int8Linear> int8;
+  Int8Observer* observer = nullptr;
+  std::string name;  // For the observer.
+  std::optional<c10::TypedOperatorHandle<LinearSignature>> multiply;
   c10::List<std::optional<at::Scalar>> no_scalars;
   int64_t in = 0, out = 0;
   Compute compute = Compute::kFp32;
@@ -74,13 +80,56 @@ struct Linear::Packed {
                  .call(plain.to(TorchType(compute)), std::nullopt);
   }
 
-  Tensor Run(const void* x, int rows) const {
+  Packed(std::unique_ptr<const Int8Linear> products, int64_t out, int64_t in, Compute compute)
+      : int8(std::move(products)), in(in), out(out), compute(compute) {
+    sizes = {.small = true, .medium = true, .any = true};
+  }
+
+  // One block: the result, then scratch.
+  Tensor RunInt8(const void* x, int rows) const {
+    const c10::InferenceMode inference;
+    const auto result = static_cast<int64_t>(kernels::AlignUp(rows * row_bytes()));
+    const auto scratch = static_cast<int64_t>(int8->ScratchBytes(rows));
+    Tensor block = at::empty({result + scratch}, at::TensorOptions().dtype(at::kByte));
+    auto* y = static_cast<std::byte*>(block.mutable_data_ptr());
+    int8->Multiply(x, rows, compute, y + result, y, TorchParallelFor());
+    return block;
+  }
+
+  // Compares the first `rows` rows.
+  void Observe(const void* x, int64_t rows, const Tensor& exact) const {
+    const Tensor near = RunInt8(x, static_cast<int>(rows));
+    double signal = 0, noise = 0;
+    const auto add = [&](const auto* want, const auto* got) {
+      for (int64_t i = 0; i < rows * out; ++i) {
+        const double a = want[i], error = static_cast<double>(got[i]) - a;
+        signal += a * a;
+        noise += error * error;
+      }
+    };
+    if (compute == Compute::kFp32) {
+      add(exact.const_data_ptr<float>(), static_cast<const float*>(near.const_data_ptr()));
+    } else {
+      add(exact.const_data_ptr<at::BFloat16>(),
+          static_cast<const at::BFloat16*>(near.const_data_ptr()));
+    }
+    observer->Observe(name, signal, noise);
+  }
+
+  Tensor Run(const void* x, int rows, int64_t used) const {
+    if (int8 != nullptr && observer == nullptr) return RunInt8(x, rows);
+    Tensor product = RunFloat(x, rows);
+    if (observer != nullptr) Observe(x, used, product);
+    return product;
+  }
+
+  Tensor RunFloat(const void* x, int rows) const {
     const c10::InferenceMode inference;
     std::optional<TeamScope> team;
     if (sizes.whole_team) team.emplace(WholeTeam());
     const Tensor input = at::from_blob(const_cast<void*>(x), {rows, in},
                                        at::TensorOptions().dtype(TorchType(compute)));
-    return multiply.call(input, weight, std::nullopt, "none", no_scalars, "");
+    return multiply->call(input, weight, std::nullopt, "none", no_scalars, "");
   }
 
   size_t row_bytes() const { return static_cast<size_t>(out * ElementBytes(compute)); }
@@ -90,7 +139,7 @@ struct Linear::Packed {
     const Tensor input = at::from_blob(RandomRows(1, in).data(), {1, in}, at::kFloat)
                              .to(TorchType(compute))
                              .repeat({rows, 1});
-    const Tensor product = Run(input.const_data_ptr(), rows);
+    const Tensor product = RunFloat(input.const_data_ptr(), rows);
     const auto* bits = static_cast<const char*>(product.const_data_ptr());
     for (int row = 1; row < rows; ++row) {
       if (std::memcmp(bits, bits + row * row_bytes(), row_bytes()) != 0) return false;
@@ -103,7 +152,7 @@ struct Linear::Packed {
   bool Agrees(const Tensor& input, const Tensor& whole, int first, int count) const {
     const int64_t in_bytes = in * ElementBytes(compute);
     const Tensor part =
-        Run(static_cast<const char*>(input.const_data_ptr()) + first * in_bytes, count);
+        RunFloat(static_cast<const char*>(input.const_data_ptr()) + first * in_bytes, count);
     return std::memcmp(part.const_data_ptr(),
                        static_cast<const char*>(whole.const_data_ptr()) + first * row_bytes(),
                        count * row_bytes()) == 0;
@@ -146,7 +195,7 @@ absl::Status Linear::Packed::ChooseSizes(const std::string& name, const PanelSiz
   }
   const Tensor input = at::from_blob(RandomRows(most, in).data(), {most, in}, at::kFloat)
                            .to(TorchType(compute), false, true);
-  const Tensor whole = Run(input.const_data_ptr(), most);
+  const Tensor whole = RunFloat(input.const_data_ptr(), most);
   const auto agrees = [&](int count) {
     for (int first = 0; first < most; first += count) {
       if (!Agrees(input, whole, first, count)) return false;
@@ -164,6 +213,7 @@ absl::Status Linear::Packed::ChooseSizes(const std::string& name, const PanelSiz
 
 int NextPanel(PanelSizes sizes, int64_t left) {
   const auto padded = [left](int64_t panel) { return (left + panel - 1) / panel * panel; };
+  if (sizes.any) return static_cast<int>(std::min<int64_t>(left, sizes.large_rows));
   if (!sizes.large && left >= sizes.medium_rows) return sizes.medium_rows;
   if (left >= sizes.large_rows) return sizes.large_rows;
   // A panel has a fixed price of about 16 rows; small ones run at two thirds of the rate.
@@ -208,6 +258,28 @@ absl::StatusOr<Linear> Linear::Pack(const std::string& name, std::span<const flo
   return Linear(std::move(packed));
 }
 
+absl::StatusOr<Linear> Linear::PackInt8(const std::string& name, std::span<const float> weight,
+                                        int64_t out, int64_t in, Compute compute) {
+  if (static_cast<int64_t>(weight.size()) != out * in || in > kernels::kInt8MaxInputs) {
+    return absl::InvalidArgumentError(absl::StrCat(name, ": ", weight.size(), " values, expected ",
+                                                   out, " x ", in, ", with at most ",
+                                                   kernels::kInt8MaxInputs, " inputs for int8"));
+  }
+  return Linear(std::make_unique<Packed>(
+      std::make_unique<Int8Linear>(weight, out, in, *ChooseInt8().kernels), out, in, compute));
+}
+
+absl::StatusOr<Linear> Linear::PackObserved(const std::string& name, std::span<const float> weight,
+                                            int64_t out, int64_t in, Compute compute,
+                                            PanelRules& rules, Int8Observer& observer) {
+  ASSIGN_OR_RETURN(Linear exact, Pack(name, weight, out, in, compute, rules));
+  ASSIGN_OR_RETURN(Linear near, PackInt8(name, weight, out, in, compute));
+  exact.packed_->int8 = std::move(near.packed_->int8);
+  exact.packed_->observer = &observer;
+  exact.packed_->name = name;
+  return exact;
+}
+
 Linear::Linear(std::unique_ptr<Packed> packed) : packed_(std::move(packed)) {}
 Linear::Linear(Linear&&) noexcept = default;
 Linear& Linear::operator=(Linear&&) noexcept = default;
@@ -217,12 +289,15 @@ int64_t Linear::in() const { return packed_->in; }
 int64_t Linear::out() const { return packed_->out; }
 Compute Linear::compute() const { return packed_->compute; }
 PanelSizes Linear::sizes() const { return packed_->sizes; }
+bool Linear::int8() const { return packed_->int8 != nullptr && packed_->observer == nullptr; }
 int64_t Linear::bytes() const {
-  return packed_->in * packed_->out * ElementBytes(packed_->compute);
+  const int64_t int8 = packed_->int8 != nullptr ? packed_->int8->bytes() : 0;
+  if (!packed_->weight.defined()) return int8;
+  return int8 + packed_->in * packed_->out * ElementBytes(packed_->compute);
 }
 
-PanelOutput Linear::Panel(const void* x, int panel_rows) const {
-  Tensor y = packed_->Run(x, panel_rows);
+PanelOutput Linear::Panel(const void* x, int panel_rows, int64_t used) const {
+  Tensor y = packed_->Run(x, panel_rows, used);
   void* data = y.mutable_data_ptr();
   return PanelOutput(y.unsafeReleaseTensorImpl(), data);
 }

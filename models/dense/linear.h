@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/dense/compute.h"
+#include "models/dense/weight_format.h"
 
 namespace longview::models {
 
@@ -33,6 +34,8 @@ struct PanelSizes {
   bool large = true;
   // One thread would give other bits than all: products run on all, whoever else computes.
   bool whole_team = false;
+  // Any number of rows up to large_rows is a panel: int8 sums are exact.
+  bool any = false;
   // 256 and 64 where the library treats all rows of such panels alike. oneDNN's AVX2 kernels take
   // six rows at a time and add up otherwise in a rest of two, as 256 has: there 192 and 48. One
   // choice for all weights of a compute type.
@@ -76,11 +79,19 @@ class PanelOutput {
 // Thread-safe. Panel uses all compute threads unless called inside a parallel region.
 class Linear {
  public:
-  // `weight` is row-major [out, in]; converted to `compute` once. `name` is for messages.
+  // `weight` is row-major [out, in]; converted to `compute` once. `name` is for messages and for
+  // the observer.
   // Fails if the library cannot multiply in `compute` here, or if equal rows of one panel do not
   // give equal bits.
   static absl::StatusOr<Linear> Pack(const std::string& name, std::span<const float> weight,
                                      int64_t out, int64_t in, Compute compute, PanelRules& rules);
+  // Products are int8 (int8_linear.h); inputs and outputs are of `compute`, fp32 or bf16.
+  static absl::StatusOr<Linear> PackInt8(const std::string& name, std::span<const float> weight,
+                                         int64_t out, int64_t in, Compute compute);
+  // Pack, and beside every product that of int8, whose distance `observer` hears.
+  static absl::StatusOr<Linear> PackObserved(const std::string& name, std::span<const float> weight,
+                                             int64_t out, int64_t in, Compute compute,
+                                             PanelRules& rules, Int8Observer& observer);
 
   Linear(Linear&&) noexcept;
   Linear& operator=(Linear&&) noexcept;
@@ -91,10 +102,12 @@ class Linear {
   Compute compute() const;
   PanelSizes sizes() const;
   int64_t bytes() const;  // Size of the pack.
+  bool int8() const;      // Whether products are.
 
   // One panel: x is [panel_rows, in] without gaps, all of it readable; panel_rows is a size that
-  // sizes() allows. Throws what LibTorch throws (torch_guard.h).
-  PanelOutput Panel(const void* x, int panel_rows) const;
+  // sizes() allows. The first `used` rows count, the others hold anything: the observer hears
+  // nothing of those. Throws what LibTorch throws (torch_guard.h).
+  PanelOutput Panel(const void* x, int panel_rows, int64_t used) const;
 
  private:
   struct Packed;
@@ -111,7 +124,7 @@ void ForEachPanel(const Linear& linear, const void* x, int64_t rows, Use&& use) 
   for (int64_t row = 0; row < rows;) {
     const int panel = NextPanel(linear.sizes(), rows - row);
     const int64_t used = rows - row < panel ? rows - row : panel;
-    PanelOutput y = linear.Panel(static_cast<const char*>(x) + row * row_bytes, panel);
+    PanelOutput y = linear.Panel(static_cast<const char*>(x) + row * row_bytes, panel, used);
     use(row, used, y.data());
     row += used;
   }

@@ -41,7 +41,7 @@ void ScoreAnchors(const MaskRcnnWeights& weights, const PyramidLayout& layout,
                            kernels.bias_act(hidden + i * hidden_bytes, conv.layer.bias.data(),
                                             width, Activation::kRelu);
                          });
-                         const PanelOutput y = context.Multiply(last, hidden, panel);
+                         const PanelOutput y = context.Multiply(last, hidden, panel, count);
                          context.Each(count, [&](long i) {
                            kernels.bias_widen(
                                static_cast<const std::byte*>(y.data()) + i * out_bytes,

@@ -118,7 +118,6 @@ class DetectorModel final : public Model {
               front_.pipeline ? &*front_.pipeline : nullptr};
     info_ = MakeInfo(config_, backbone_->facts(), front_.pipeline.has_value(),
                      backbone_->parameters() + weights_.parameters);
-    info_.dtype = ComputeName(backbone_->compute());
     info_.memory_bytes = backbone_->memory_bytes() + weights_.memory_bytes;
     info_.max_pixels = max_pixels;
   }
@@ -126,9 +125,10 @@ class DetectorModel final : public Model {
   const ModelInfo& info() const override { return info_; }
   double image_plan_bytes() const override { return static_cast<double>(backbone_->plan_bytes()); }
   // Records the backbone's device, and notes about it.
-  void Describe(const std::string& device, std::vector<std::string> notes) {
-    info_.device = device;
-    info_.notes = std::move(notes);
+  void Describe(PlacedVision placed) {
+    info_.device = std::move(placed.device);
+    info_.dtype = std::move(placed.dtype);
+    info_.notes = std::move(placed.notes);
   }
 
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override {
@@ -229,7 +229,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadDetectorAt(std::unique_ptr<Device> de
   auto model = std::make_unique<DetectorModel>(std::move(kept), std::move(backbone.family),
                                                std::move(config), std::move(weights), head_compute,
                                                options.max_image_pixels, std::move(pipeline));
-  model->Describe(backbone.device, std::move(backbone.notes));
+  model->Describe(std::move(backbone));
   return std::unique_ptr<Model>(std::move(model));
 }
 

@@ -70,14 +70,14 @@ void ScoreRegions(const MaskRcnnWeights& weights, const RegionReader& reader, in
     relu(weights.box_layers[0], count, y);
     std::optional<PanelOutput> hidden;
     for (size_t i = 1; i < weights.box_layers.size(); ++i) {
-      PanelOutput next = context.Multiply(weights.box_layers[i], y, panel);
+      PanelOutput next = context.Multiply(weights.box_layers[i], y, panel, count);
       // The layer before has been read: freed first, so that two results are alive at most.
       hidden.reset();
       hidden.emplace(std::move(next));
       y = static_cast<std::byte*>(hidden->data());
       relu(weights.box_layers[i], count, y);
     }
-    const PanelOutput out = context.Multiply(last, y, panel);
+    const PanelOutput out = context.Multiply(last, y, panel, count);
     const int64_t bytes = last.out() * ElementBytes(compute);
     context.Each(count, [&](long i) {
       kernels.bias_widen(static_cast<const std::byte*>(out.data()) + i * bytes, last.bias.data(),

@@ -15,8 +15,9 @@ constexpr char kBackbone[] = "backbone.bottom_up.";
 class Loader {
  public:
   Loader(const DetectorConfig& config, const std::vector<int>& channels,
-         const Checkpoint& checkpoint, const std::string& origin, std::optional<Compute> compute)
-      : config_(config), channels_(channels), load_(checkpoint, origin, compute) {}
+         const Checkpoint& checkpoint, const std::string& origin,
+         std::optional<WeightFormat> format)
+      : config_(config), channels_(channels), load_(checkpoint, origin, format) {}
 
   absl::StatusOr<DetectorWeights> Load();
 

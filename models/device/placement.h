@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "models/dense/compute.h"
+#include "models/dense/weight_format.h"
 #include "models/device/device.h"
 #include "models/device/device_workspace.h"
 #include "models/directory/model_directory.h"
@@ -34,7 +35,12 @@ struct Placement {
   std::unique_ptr<Device> device;  // Null: the CPU.
   std::string name = "cpu";        // The device's.
   Compute compute = Compute::kFp32;
-  std::vector<std::string> notes;  // Wishes that were not met, for ModelInfo.
+  std::unique_ptr<Int8Linears> int8;  // For the load; null: no linear is int8.
+  std::vector<std::string> notes;     // Wishes that were not met, for ModelInfo.
+
+  WeightFormat format() const { return {compute, int8.get()}; }
+  // ModelInfo::dtype.
+  const char* dtype() const { return int8 != nullptr ? "int8" : ComputeName(compute); }
 };
 
 // A model of this directory on `device`, null: on the CPU, in the type that options and directory
@@ -43,6 +49,11 @@ struct Placement {
 absl::StatusOr<Placement> PlaceModel(std::unique_ptr<Device> device, const DeviceObstacle& obstacle,
                                      const ModelDirectory& directory, const LoadOptions& options,
                                      std::vector<std::string> notes);
+
+// Adds which linears are int8 to `notes`, after the load. INVALID_ARGUMENT for a name in
+// longview.json that is no linear of the model.
+absl::Status NoteInt8(const ModelDirectory& directory, const Placement& place,
+                      std::vector<std::string>& notes);
 
 // Runs `load`, in the Turn of `device` unless null; what it throws is a status as GuardDevice's.
 absl::Status LoadInTurn(const std::string& what, const Device* device,

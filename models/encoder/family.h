@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/base/parallel.h"
+#include "models/dense/weight_format.h"
 #include "models/directory/model_directory.h"
 #include "models/encoder/item.h"
 #include "models/encoder/pass.h"
@@ -49,9 +50,9 @@ class EncoderFamily : public SequenceRules {
   const EncoderFacts& facts() const override { return facts_; }
 
   // Reads the weights: for the host, or the layers' into a device's memory (`store`), where
-  // `compute` is the heads' type. Without `compute` names and shapes are checked, and the weights
+  // `format` is the heads' type. Without `format` names and shapes are checked, and the weights
   // have sizes alone. Errors name the tensor. May throw DeviceError and what LibTorch throws.
-  virtual absl::Status Load(std::optional<Compute> compute, DeviceStore* store) = 0;
+  virtual absl::Status Load(std::optional<WeightFormat> format, DeviceStore* store) = 0;
 
   // ---- After Load ----
   virtual double parameters() const = 0;
@@ -91,14 +92,15 @@ class WeighedFamily : public EncoderFamily {
  public:
   using Loader = absl::StatusOr<Weights> (*)(const Config& config, const Checkpoint& checkpoint,
                                              const std::string& origin,
-                                             std::optional<Compute> compute, DeviceStore* store);
+                                             std::optional<WeightFormat> format,
+                                             DeviceStore* store);
 
   WeighedFamily(EncoderFacts facts, const Config& config, Loader load,
                 const ModelDirectory& directory)
       : EncoderFamily(std::move(facts)), config_(config), load_(load), directory_(directory) {}
 
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
-    auto weights = load_(config_, directory_.checkpoint, directory_.path, compute, store);
+  absl::Status Load(std::optional<WeightFormat> format, DeviceStore* store) override {
+    auto weights = load_(config_, directory_.checkpoint, directory_.path, format, store);
     if (weights.ok()) weights_ = *std::move(weights);
     return weights.status();
   }

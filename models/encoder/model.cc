@@ -101,19 +101,18 @@ void AddNotes(const std::vector<std::string>& notes, ModelInfo& info) {
 
 class EncoderModel final : public Model, public Tokenizing {
  public:
-  EncoderModel(const std::string& device, std::unique_ptr<ModelDirectory> directory,
-               std::unique_ptr<PlacedEncoder> encoder, SentencePipeline sentence,
-               const std::vector<std::string>& notes)
+  EncoderModel(const Placement& place, std::unique_ptr<ModelDirectory> directory,
+               std::unique_ptr<PlacedEncoder> encoder, SentencePipeline sentence)
       : directory_(std::move(directory)),
         encoder_(std::move(encoder)),
         sentence_(std::move(sentence)),
         front_(FrontEndOf(*directory_, encoder_->family())) {
     info_ = InfoOf(*directory_, directory_->sentence, encoder_->facts(), false);
     info_.parameters = encoder_->family().parameters();
-    info_.device = device;
+    info_.device = place.name;
     AddNotes(encoder_->family().notes(), info_);
-    AddNotes(notes, info_);
-    info_.dtype = ComputeName(encoder_->compute());
+    AddNotes(place.notes, info_);
+    info_.dtype = place.dtype();
     info_.memory_bytes = encoder_->memory_bytes();
   }
 
@@ -298,16 +297,17 @@ absl::StatusOr<std::unique_ptr<Model>> LoadEncoderAt(std::unique_ptr<Device> dev
   RETURN_IF_ERROR(LoadInTurn(place.name, place.device.get(), [&] {
     placed = on_device ? PlacedEncoder::OnDevice(std::move(family), *kept, place.compute,
                                                  std::move(place.device))
-                       : PlacedEncoder::OnHost(std::move(family), place.compute);
+                       : PlacedEncoder::OnHost(std::move(family), place.format());
     return placed.status();
   }));
+  RETURN_IF_ERROR(NoteInt8(*kept, place, place.notes));
   const EncoderFacts& facts = (*placed)->facts();
   RETURN_IF_ERROR(CheckPooling(*kept, facts));
   // The pipeline computes in the heads' type: the model's own, or fp32 beside a device.
   const Compute compute = on_device ? Compute::kFp32 : place.compute;
   ASSIGN_OR_RETURN(SentencePipeline sentence, LoadSentence(facts, compute, kept->sentence));
-  return std::make_unique<EncoderModel>(place.name, std::move(kept), *std::move(placed),
-                                        std::move(sentence), place.notes);
+  return std::make_unique<EncoderModel>(place, std::move(kept), *std::move(placed),
+                                        std::move(sentence));
 }
 
 }  // namespace longview::models

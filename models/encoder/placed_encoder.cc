@@ -85,9 +85,9 @@ class DeviceBatch final : public EncoderBatch, private DeviceItems {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnHost(
-    std::unique_ptr<EncoderFamily> family, Compute compute) {
-  RETURN_IF_ERROR(family->Load(compute, nullptr));
-  return std::unique_ptr<PlacedEncoder>(new PlacedEncoder(std::move(family), compute));
+    std::unique_ptr<EncoderFamily> family, WeightFormat format) {
+  RETURN_IF_ERROR(family->Load(format, nullptr));
+  return std::unique_ptr<PlacedEncoder>(new PlacedEncoder(std::move(family), format.compute));
 }
 
 absl::StatusOr<std::unique_ptr<PlacedEncoder>> PlacedEncoder::OnDevice(

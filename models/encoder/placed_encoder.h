@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "models/cost/work.h"
 #include "models/dense/scratch_pool.h"
+#include "models/dense/weight_format.h"
 #include "models/device/placement.h"
 #include "models/encoder/batch.h"
 #include "models/encoder/family.h"
@@ -33,7 +34,7 @@ class PlacedEncoder {
 
   // Loads the weights for the host. Errors are those of EncoderFamily::Load.
   static absl::StatusOr<std::unique_ptr<PlacedEncoder>> OnHost(
-      std::unique_ptr<EncoderFamily> family, Compute compute);
+      std::unique_ptr<EncoderFamily> family, WeightFormat format);
   // Loads the layers onto `device` and the heads in fp32, and takes memory for as many documents of
   // the longest kind at once as fit and are of use. RESOURCE_EXHAUSTED if weights and one do not
   // fit: the message has need and limit. Throws DeviceError; within a Device::Turn. REQUIRES: no

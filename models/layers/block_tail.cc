@@ -7,7 +7,7 @@
 namespace longview::models {
 
 PanelSizes SizesOf(const BlockTail& tail) {
-  PanelSizes sizes = {true, true, true};
+  PanelSizes sizes = {.small = true, .medium = true, .any = true};
   for (const DenseLayer* dense : {tail.out, tail.expand, tail.gate, tail.contract}) {
     if (dense != nullptr) NarrowSizes(*dense, sizes);
   }
@@ -36,7 +36,7 @@ void RunBlockTail(const BlockTail& tail, const TailRows& rows, PanelSizes sizes,
     const int64_t used = std::min<int64_t>(panel, rows.rows - row);
     const auto multiply = [&](const DenseLayer& dense, const void* input) {
       const Stopwatch watch(times ? &times->linears : nullptr);
-      return dense.linear.Panel(input, panel);
+      return dense.linear.Panel(input, panel, used);
     };
     const auto residual = [&](const void* y, const float* bias, const Norm* norm) {
       each(used, [&](long i) {

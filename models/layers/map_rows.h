@@ -39,10 +39,10 @@ struct PanelContext {
       for (long i = begin; i < end; ++i) body(i);
     });
   }
-  // One panel of a linear.
-  PanelOutput Multiply(const DenseLayer& layer, const void* x, int panel_rows) const {
+  // One panel of a linear, of which `used` rows count.
+  PanelOutput Multiply(const DenseLayer& layer, const void* x, int panel_rows, int64_t used) const {
     const Stopwatch watch(times ? &times->linears : nullptr);
-    return layer.linear.Panel(x, panel_rows);
+    return layer.linear.Panel(x, panel_rows, used);
   }
 };
 
@@ -57,7 +57,7 @@ void ForEachGatheredPanel(const DenseLayer& layer, PanelSizes sizes, int64_t row
     const int panel = NextPanel(sizes, rows - row);
     const int64_t used = std::min<int64_t>(panel, rows - row);
     context.Each(used, [&](long i) { gather(row + i, context.panel + i * in_bytes); });
-    const PanelOutput y = context.Multiply(layer, context.panel, panel);
+    const PanelOutput y = context.Multiply(layer, context.panel, panel, used);
     use(row, used, panel, static_cast<std::byte*>(y.data()));
     row += used;
   }

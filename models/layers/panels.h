@@ -24,7 +24,7 @@ void ForEachRow(const DenseLayer& layer, const std::byte* input, int64_t rows, P
     const int panel = NextPanel(sizes, rows - row);
     const int64_t used = std::min<int64_t>(panel, rows - row);
     Stopwatch linear(times ? &times->linears : nullptr);
-    const PanelOutput y = layer.linear.Panel(input + row * in_bytes, panel);
+    const PanelOutput y = layer.linear.Panel(input + row * in_bytes, panel, used);
     linear.Stop();
     const Stopwatch rest(times ? &times->rest : nullptr);
     ParallelRanges(pool, used, 8, [&](long begin, long end) {
@@ -36,13 +36,16 @@ void ForEachRow(const DenseLayer& layer, const std::byte* input, int64_t rows, P
   }
 }
 
-// ForEachRow for the few rows of a decode step through the layer's second pack, which reads its
-// weight once for all of them. input [rows, in]; `products` is scratch of RowLinear::ScratchBytes.
-// REQUIRES: layer.rows; input is not in `products`.
+// ForEachRow for the few rows of a decode step, which reads the weight once for all of them:
+// through the layer's second pack, or that of int8. input [rows, in]; `products` is scratch of
+// RowLinear::ScratchBytes. REQUIRES: layer.rows or int8; input is not in `products`.
 template <typename Use>
 void ForEachFewRow(const DenseLayer& layer, const std::byte* input, int64_t rows,
                    std::byte* products, const kernels::ParallelFor& pool, RunTimes* times,
                    Use&& use) {
+  if (layer.rows == nullptr) {
+    return ForEachRow(layer, input, rows, layer.linear.sizes(), pool, times, use);
+  }
   const int64_t in_bytes = layer.in() * ElementBytes(layer.linear.compute());
   const int64_t out_bytes = layer.out() * ElementBytes(layer.linear.compute());
   for (int64_t row = 0; row < rows; row += RowLinear::kRows) {

@@ -17,7 +17,7 @@ const TensorView* WeightLoader::Keep(absl::StatusOr<const TensorView*> found) {
 }
 
 std::vector<float> WeightLoader::Copy(const TensorView* tensor) {
-  if (tensor == nullptr || !compute_) return {};
+  if (tensor == nullptr || !format_) return {};
   std::vector<float> values(static_cast<size_t>(tensor->elements()));
   if (absl::Status status = ReadFloat32(*tensor, 0, values); !status.ok()) Fail(std::move(status));
   checkpoint_.Release(*tensor);
@@ -36,24 +36,37 @@ Norm WeightLoader::LayerNorm(const std::string& name, int64_t width, float eps, 
   return norm;
 }
 
+absl::StatusOr<Linear> WeightLoader::PackAs(bool int8, const std::string& name,
+                                            std::span<const float> weight, int64_t out,
+                                            int64_t in) {
+  const Compute compute = format_->compute;
+  if (!int8) return Linear::Pack(name, weight, out, in, compute, rules_);
+  Int8Observer* const observer = format_->int8->observer;
+  if (observer == nullptr) return Linear::PackInt8(name, weight, out, in, compute);
+  return Linear::PackObserved(name, weight, out, in, compute, rules_, *observer);
+}
+
 std::optional<DenseLayer> WeightLoader::Pack(const std::string& name, std::span<const float> weight,
                                              std::vector<float> bias, int64_t out, int64_t in) {
-  if (!status_.ok() || !compute_) return std::nullopt;
+  if (!status_.ok() || !format_) return std::nullopt;
   if (taker_) {
     status_ = taker_(name, weight, bias);
     return std::nullopt;
   }
-  absl::StatusOr<Linear> linear = Linear::Pack(name, weight, out, in, *compute_, rules_);
+  const bool int8 = takes_int8_ && format_->int8 != nullptr && format_->int8->Takes(name);
+  absl::StatusOr<Linear> linear = PackAs(int8, name, weight, out, in);
   if (!linear.ok()) {
     status_ = linear.status();
     return std::nullopt;
   }
   CountBytes(static_cast<double>(linear->bytes()));
   DenseLayer layer{*std::move(linear), std::move(bias)};
-  if (packs_rows_ && RowLinear::Pays(*compute_)) {
-    const size_t bytes = RowLinear::PackBytes(out, in, *compute_);
+  const Compute compute = format_->compute;
+  // One pack of int8 is for any number of rows.
+  if (packs_rows_ && !int8 && RowLinear::Pays(compute)) {
+    const size_t bytes = RowLinear::PackBytes(out, in, compute);
     Scratch memory = Scratch::InHugePages(bytes);
-    RowLinear rows(weight, out, in, *compute_, memory.data());
+    RowLinear rows(weight, out, in, compute, memory.data());
     layer.rows = std::make_unique<RowPack>(RowPack{std::move(memory), rows});
     CountBytes(static_cast<double>(bytes));
   }
@@ -64,7 +77,7 @@ std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
                                               const std::vector<Part>& parts, int64_t in) {
   int64_t total = 0;
   for (const Part& part : parts) total += part.out;
-  std::vector<float> weight(compute_ ? static_cast<size_t>(total * in) : 0);
+  std::vector<float> weight(format_ ? static_cast<size_t>(total * in) : 0);
   std::vector<float> bias;
   std::span<float> free = weight;
   for (const Part& part : parts) {
@@ -72,7 +85,7 @@ std::optional<DenseLayer> WeightLoader::Stack(const std::string& prefix,
     std::vector<float> part_bias(static_cast<size_t>(part.out));
     if (part.bias) part_bias = Vector(prefix + part.name + ".bias", part.out);
     bias.insert(bias.end(), part_bias.begin(), part_bias.end());
-    if (stored == nullptr || !compute_) continue;
+    if (stored == nullptr || !format_) continue;
     const auto size = static_cast<size_t>(part.out * in);
     absl::Status status = ReadFloat32(*stored, 0, free.first(size));
     if (!status.ok()) Fail(std::move(status));
@@ -122,6 +135,9 @@ std::optional<DenseLayer> WeightLoader::Taps(const std::string& name, int64_t ou
 void NarrowSizes(const DenseLayer& layer, PanelSizes& sizes) {
   sizes.small = sizes.small && layer.linear.sizes().small;
   sizes.medium = sizes.medium && layer.linear.sizes().medium;
+  // A panel of any size suits int8 layers alone; beside others they take theirs.
+  if (layer.linear.sizes().any) return;
+  sizes.any = false;
   sizes.large_rows = layer.linear.sizes().large_rows;
   sizes.medium_rows = layer.linear.sizes().medium_rows;
 }

@@ -1,12 +1,12 @@
 // A family's weights, read in straight code: every getter checks name and shape, the first error
 // stays, and Finish reports it or the tensors that nobody asked for.
 //
-//   WeightLoader load(checkpoint, directory, compute);
+//   WeightLoader load(checkpoint, directory, format);
 //   auto out = load.Dense("layer.0.out", width, width);
 //   Norm norm = load.LayerNorm("layer.0.norm", width, eps);
 //   RETURN_IF_ERROR(load.Finish());
 //
-// Without a compute type only names and shapes are checked: nothing is read or packed, and what
+// Without a format only names and shapes are checked: nothing is read or packed, and what
 // the getters return is empty. One per load, used by one thread.
 #pragma once
 
@@ -22,6 +22,7 @@
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/weight_source.h"
 #include "models/dense/layer.h"
+#include "models/dense/weight_format.h"
 #include "models/status_macros.h"
 
 namespace longview::models {
@@ -47,20 +48,22 @@ class WeightLoader {
  public:
   // `origin` begins every message. REQUIRES: the checkpoint outlives the loader, and the tables
   // that it returned.
-  WeightLoader(const Checkpoint& checkpoint, std::string origin, std::optional<Compute> compute)
-      : checkpoint_(checkpoint), source_(checkpoint, std::move(origin)), compute_(compute) {}
+  WeightLoader(const Checkpoint& checkpoint, std::string origin, std::optional<WeightFormat> format)
+      : checkpoint_(checkpoint), source_(checkpoint, std::move(origin)), format_(format) {}
 
   // For prefixes, spellings and tensors to ignore.
   WeightSource& source() { return source_; }
   // Whether linears get a second pack for a few rows too (DenseLayer::rows), where that pays.
   void set_packs_rows(bool packs_rows) { packs_rows_ = packs_rows; }
+  // Whether linears are int8 where the format says so.
+  void set_takes_int8(bool takes_int8) { takes_int8_ = takes_int8; }
   // Receives linears instead of a pack, until it is set to null: a device that keeps them in its
   // own memory. Spans are gone after the call; its status becomes the loader's.
   using Taker = std::function<absl::Status(const std::string& name, std::span<const float> weight,
                                            std::span<const float> bias)>;
   void set_taker(Taker taker) { taker_ = std::move(taker); }
   bool ok() const { return status_.ok(); }
-  bool reads() const { return compute_.has_value(); }
+  bool reads() const { return format_.has_value(); }
 
   // Tensors that stay in the checkpoint; null after an error.
   const TensorView* Get(const std::string& name, const std::vector<int64_t>& shape) {
@@ -114,11 +117,14 @@ class WeightLoader {
 
  private:
   const TensorView* Keep(absl::StatusOr<const TensorView*> found);
+  absl::StatusOr<Linear> PackAs(bool int8, const std::string& name, std::span<const float> weight,
+                                int64_t out, int64_t in);
 
   const Checkpoint& checkpoint_;
   WeightSource source_;
-  const std::optional<Compute> compute_;
+  const std::optional<WeightFormat> format_;
   bool packs_rows_ = false;
+  bool takes_int8_ = false;
   Taker taker_;
   PanelRules rules_;
   absl::Status status_;

@@ -18,10 +18,10 @@ namespace {
 class Loader {
  public:
   Loader(const LedConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
+         std::optional<WeightFormat> format, DeviceStore* store)
       : config_(config),
         checkpoint_(checkpoint),
-        load_(checkpoint, origin, compute),
+        load_(checkpoint, origin, format),
         place_(load_, store),
         width_(config.decoder.width) {}
 
@@ -159,9 +159,9 @@ absl::StatusOr<LedWeights> Loader::Load() {
 }  // namespace
 
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, std::optional<Compute> compute,
-                                          DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+                                          const std::string& origin,
+                                          std::optional<WeightFormat> format, DeviceStore* store) {
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/decoder_stack/stack.h"
+#include "models/dense/weight_format.h"
 #include "models/led/config.h"
 #include "models/longformer/weights.h"
 
@@ -23,11 +24,12 @@ struct LedWeights {
   double memory_bytes = 0;  // Packs, copies, and kept tables.
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `format` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory; see
 // WeightPlacer.
 absl::StatusOr<LedWeights> LoadLedWeights(const LedConfig& config, const Checkpoint& checkpoint,
-                                          const std::string& origin, std::optional<Compute> compute,
+                                          const std::string& origin,
+                                          std::optional<WeightFormat> format,
                                           DeviceStore* store = nullptr);
 
 }  // namespace longview::models

@@ -35,8 +35,8 @@ class Longformer final : public WeighedFamily<LongformerConfig, LongformerWeight
   Longformer(const LongformerConfig& config, const ModelDirectory& directory)
       : WeighedFamily(FactsOf(config), config, LoadLongformerWeights, directory) {}
 
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override {
-    absl::Status status = WeighedFamily::Load(compute, store);
+  absl::Status Load(std::optional<WeightFormat> format, DeviceStore* store) override {
+    absl::Status status = WeighedFamily::Load(format, store);
     facts_.has_pooler = weights_.pooler.has_value();
     return status;
   }

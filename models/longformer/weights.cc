@@ -136,9 +136,9 @@ absl::StatusOr<LongformerWeights> Loader::Load() {
 absl::StatusOr<LongformerWeights> LoadLongformerWeights(const LongformerConfig& config,
                                                         const Checkpoint& checkpoint,
                                                         const std::string& origin,
-                                                        std::optional<Compute> compute,
+                                                        std::optional<WeightFormat> format,
                                                         DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

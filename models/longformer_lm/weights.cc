@@ -17,9 +17,9 @@ namespace {
 class Loader {
  public:
   Loader(const LongformerConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
+         std::optional<WeightFormat> format, DeviceStore* store)
       : config_(config),
-        load_(checkpoint, origin, compute),
+        load_(checkpoint, origin, format),
         place_(load_, store),
         width_(config.width) {}
 
@@ -125,9 +125,9 @@ StackConfig LongformerStack(const LongformerConfig& config) {
 absl::StatusOr<StackWeights> LoadLongformerLmWeights(const LongformerConfig& config,
                                                      const Checkpoint& checkpoint,
                                                      const std::string& origin,
-                                                     std::optional<Compute> compute,
+                                                     std::optional<WeightFormat> format,
                                                      DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

@@ -18,8 +18,8 @@ const char* Prefix(LunaHead head) {
 class Loader : public FamilyLoader<LunaConfig, LunaWeights> {
  public:
   Loader(const LunaConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
-      : FamilyLoader(config, checkpoint, origin, compute, store), prefix_(Prefix(config.head)) {}
+         std::optional<WeightFormat> format, DeviceStore* store)
+      : FamilyLoader(config, checkpoint, origin, format, store), prefix_(Prefix(config.head)) {}
 
   absl::StatusOr<LunaWeights> Load() {
     for (const char* buffer : {"*._float_tensor", "*version", "*embed_positions.weights"}) {
@@ -198,8 +198,9 @@ class Loader : public FamilyLoader<LunaConfig, LunaWeights> {
 
 absl::StatusOr<LunaWeights> LoadLunaWeights(const LunaConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
-                                            std::optional<Compute> compute, DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+                                            std::optional<WeightFormat> format,
+                                            DeviceStore* store) {
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
+#include "models/dense/weight_format.h"
 #include "models/luna/config.h"
 #include "models/ops/weight_placer.h"
 
@@ -48,12 +49,12 @@ struct LunaWeights {
   const LunaLayer& layer(int i) const { return layers[layers.size() == 1 ? 0 : i]; }
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `format` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
-// see WeightPlacer. Then `compute` is the heads' type.
+// see WeightPlacer. Then `format` is the heads' type.
 absl::StatusOr<LunaWeights> LoadLunaWeights(const LunaConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
-                                            std::optional<Compute> compute,
+                                            std::optional<WeightFormat> format,
                                             DeviceStore* store = nullptr);
 
 }  // namespace longview::models

@@ -126,14 +126,14 @@ LunaLm::LunaLm(const LunaDecoderConfig& config, const ModelDirectory& directory,
 
 kernels::CacheShape LunaLm::Shape(kernels::DType) const { return LunaSequenceShape(config_); }
 
-absl::Status LunaLm::Load(std::optional<Compute> compute, DeviceStore* store) {
+absl::Status LunaLm::Load(std::optional<WeightFormat> format, DeviceStore* store) {
   ASSIGN_OR_RETURN(
       LunaDecoderWeights weights,
-      LoadLunaDecoderWeights(config_, directory_.checkpoint, directory_.path, compute, store));
+      LoadLunaDecoderWeights(config_, directory_.checkpoint, directory_.path, format, store));
   weights_ = std::move(weights);
   if (!config_.encoder) return absl::OkStatus();
   absl::StatusOr<LunaWeights> encoder =
-      LoadLunaWeights(*config_.encoder, directory_.checkpoint, directory_.path, compute, store);
+      LoadLunaWeights(*config_.encoder, directory_.checkpoint, directory_.path, format, store);
   if (encoder.ok()) encoder_ = *std::move(encoder);
   return encoder.status();
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "models/dense/weight_format.h"
 #include "models/directory/model_directory.h"
 #include "models/generation/passes/token_model.h"
 #include "models/luna_decoder/source.h"
@@ -27,7 +28,7 @@ class LunaLm final : public TokenModel {
   // The sums of a prefix are no part of those of the whole.
   bool finds_prompts() const override { return false; }
   const SourceModel* source() const override { return source_ ? &*source_ : nullptr; }
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override;
+  absl::Status Load(std::optional<WeightFormat> format, DeviceStore* store) override;
   // A shared embedding counts once.
   double parameters() const override;
   double memory_bytes() const override { return weights_.memory_bytes + encoder_.memory_bytes; }

@@ -16,11 +16,8 @@ namespace {
 class Loader {
  public:
   Loader(const LunaDecoderConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store)
-      : config_(config),
-        load_(checkpoint, origin, compute),
-        place_(load_, store),
-        origin_(origin) {}
+         std::optional<WeightFormat> format, DeviceStore* store)
+      : config_(config), load_(checkpoint, origin, format), place_(load_, store), origin_(origin) {}
 
   absl::StatusOr<LunaDecoderWeights> Load() {
     for (const char* buffer : {"*._float_tensor", "decoder.version",
@@ -183,9 +180,9 @@ class Loader {
 absl::StatusOr<LunaDecoderWeights> LoadLunaDecoderWeights(const LunaDecoderConfig& config,
                                                           const Checkpoint& checkpoint,
                                                           const std::string& origin,
-                                                          std::optional<Compute> compute,
+                                                          std::optional<WeightFormat> format,
                                                           DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/dense/weight_format.h"
 #include "models/luna_decoder/config.h"
 #include "models/ops/weight_placer.h"
 
@@ -51,13 +52,13 @@ struct LunaDecoderWeights {
   double memory_bytes = 0;
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `format` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory; see
 // WeightPlacer.
 absl::StatusOr<LunaDecoderWeights> LoadLunaDecoderWeights(const LunaDecoderConfig& config,
                                                           const Checkpoint& checkpoint,
                                                           const std::string& origin,
-                                                          std::optional<Compute> compute,
+                                                          std::optional<WeightFormat> format,
                                                           DeviceStore* store = nullptr);
 
 }  // namespace longview::models

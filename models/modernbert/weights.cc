@@ -103,9 +103,9 @@ class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
 absl::StatusOr<TransformerWeights> LoadModernBertWeights(const TransformerConfig& config,
                                                          const Checkpoint& checkpoint,
                                                          const std::string& origin,
-                                                         std::optional<Compute> compute,
+                                                         std::optional<WeightFormat> format,
                                                          DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

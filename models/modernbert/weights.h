@@ -7,18 +7,19 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/dense/weight_format.h"
 #include "models/ops/weight_placer.h"
 #include "models/transformer/weights.h"
 
 namespace longview::models {
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `format` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
-// see WeightPlacer. Then `compute` is the heads' type.
+// see WeightPlacer. Then `format` is the heads' type.
 absl::StatusOr<TransformerWeights> LoadModernBertWeights(const TransformerConfig& config,
                                                          const Checkpoint& checkpoint,
                                                          const std::string& origin,
-                                                         std::optional<Compute> compute,
+                                                         std::optional<WeightFormat> format,
                                                          DeviceStore* store);
 
 }  // namespace longview::models

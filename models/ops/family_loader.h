@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/checkpoint/weight_source.h"
+#include "models/dense/weight_format.h"
 #include "models/layers/weight_loader.h"
 #include "models/ops/weight_placer.h"
 
@@ -20,10 +21,10 @@ template <class Config, class Weights>
 class FamilyLoader {
  public:
   FamilyLoader(const Config& config, const Checkpoint& checkpoint, const std::string& origin,
-               std::optional<Compute> compute, DeviceStore* store)
+               std::optional<WeightFormat> format, DeviceStore* store)
       : config_(config),
         checkpoint_(checkpoint),
-        load_(checkpoint, origin, compute),
+        load_(checkpoint, origin, format),
         place_(load_, store) {}
 
  protected:

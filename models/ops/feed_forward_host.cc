@@ -64,7 +64,8 @@ OpWork FeedForward::Work() const {
   OpWork work;
   const int64_t gates = weights.gate != nullptr ? weights.gate->out : 0;
   if (!rows.z.few) {
-    work.panel_columns = weights.expand->out + std::max(gates, weights.contract->out);
+    work.panel_columns = weights.expand->out + std::max(gates, weights.contract->out) +
+                         QuantizedColumns(*weights.contract);
   }
   for (const Weight* weight : {weights.out, weights.expand, weights.gate, weights.contract}) {
     if (weight == nullptr) continue;

@@ -25,6 +25,9 @@ struct Weight {
   DeviceLinear device;             // Set where it runs on a device.
 };
 
+// Columns of the compute type that int8 products take for quantised rows beside their results.
+int64_t QuantizedColumns(const Weight& weight);
+
 // Gain and bias of a LayerNorm over `width` columns.
 struct NormWeight {
   int64_t width = 0;  // 0: the model has no such norm.

@@ -51,7 +51,9 @@ std::vector<Weight> WeightPlacer::Split(const std::string& name, int64_t parts, 
           return store_->fill().PutLinear(part, values, added, (next++)->device);
         });
   }
+  load_.set_takes_int8(store_ == nullptr);
   std::vector<std::optional<DenseLayer>> layers = load_.Split(name, parts, out, in, bias);
+  load_.set_takes_int8(false);
   load_.set_taker(nullptr);
   if (store_ != nullptr) return weights;
   for (size_t i = 0; i < layers.size(); ++i) weights[i].host = std::move(layers[i]);
@@ -62,7 +64,10 @@ Weight WeightPlacer::Stack(const std::string& prefix, const std::vector<WeightLo
                            int64_t in) {
   int64_t out = 0;
   for (const WeightLoader::Part& part : parts) out += part.out;
-  return Place(out, in, [&] { return load_.Stack(prefix, parts, in); });
+  load_.set_takes_int8(store_ == nullptr);
+  Weight weight = Place(out, in, [&] { return load_.Stack(prefix, parts, in); });
+  load_.set_takes_int8(false);
+  return weight;
 }
 
 Weight WeightPlacer::Pack(const std::string& name, std::span<const float> values,

@@ -59,7 +59,9 @@ class WeightPlacer {
  public:
   WeightPlacer(WeightLoader& load, DeviceStore* store) : load_(load), store_(store) {}
 
-  // Linears in the form of WeightLoader::Dense and Stack.
+  // Linears in the form of WeightLoader::Dense and Stack; int8 on the host where the format says
+  // so, as those of Split are. Embeddings, convolutions and logits, which the others place, never
+  // are.
   Weight Linear(const std::string& name, int64_t out, int64_t in, bool bias = true) {
     return Stack("", {{name, out, bias}}, in);
   }

@@ -116,7 +116,7 @@ void DescribeCompute(const ModelDirectory& directory, const LoadOptions& options
   const absl::StatusOr<ComputeChoice> choice =
       choose(options.dtype, directory.serving.dtype.value_or(""), directory.common.stored_dtype);
   if (!report.Step(choice.status(), "computed in")) return;
-  report.Line("computed in", absl::StrCat(ComputeName(choice->compute), ": ", choice->why));
+  report.Line("computed in", absl::StrCat(ChosenTypeName(*choice), ": ", choice->why));
 }
 
 std::string DescribeActivation(ScoreActivation activation) {

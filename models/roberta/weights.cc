@@ -37,8 +37,8 @@ constexpr Names kRoberta = {{"roberta.", ""},  "lm_head.dense", "lm_head.layer_n
 class Loader : public FamilyLoader<TransformerConfig, TransformerWeights> {
  public:
   Loader(const Names& names, const TransformerConfig& config, const Checkpoint& checkpoint,
-         const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
-      : FamilyLoader(config, checkpoint, origin, compute, store), names_(names) {}
+         const std::string& origin, std::optional<WeightFormat> format, DeviceStore* store)
+      : FamilyLoader(config, checkpoint, origin, format, store), names_(names) {}
 
   absl::StatusOr<TransformerWeights> Load() {
     for (const std::string norm : {"LayerNorm", "layer_norm"}) {
@@ -171,17 +171,17 @@ bool HasBertPooler(const TransformerConfig& config, const Checkpoint& checkpoint
 absl::StatusOr<TransformerWeights> LoadRobertaWeights(const TransformerConfig& config,
                                                       const Checkpoint& checkpoint,
                                                       const std::string& origin,
-                                                      std::optional<Compute> compute,
+                                                      std::optional<WeightFormat> format,
                                                       DeviceStore* store) {
-  return Loader(kRoberta, config, checkpoint, origin, compute, store).Load();
+  return Loader(kRoberta, config, checkpoint, origin, format, store).Load();
 }
 
 absl::StatusOr<TransformerWeights> LoadBertWeights(const TransformerConfig& config,
                                                    const Checkpoint& checkpoint,
                                                    const std::string& origin,
-                                                   std::optional<Compute> compute,
+                                                   std::optional<WeightFormat> format,
                                                    DeviceStore* store) {
-  return Loader(kBert, config, checkpoint, origin, compute, store).Load();
+  return Loader(kBert, config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/dense/weight_format.h"
 #include "models/ops/weight_placer.h"
 #include "models/transformer/weights.h"
 
@@ -16,19 +17,19 @@ namespace longview::models {
 bool HasRobertaPooler(const TransformerConfig& config, const Checkpoint& checkpoint);
 bool HasBertPooler(const TransformerConfig& config, const Checkpoint& checkpoint);
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `format` names and
 // shapes are checked, and the weights have sizes alone. `store`: a device's memory, for the layers;
-// see WeightPlacer. Then `compute` is the heads' type.
+// see WeightPlacer. Then `format` is the heads' type.
 absl::StatusOr<TransformerWeights> LoadRobertaWeights(const TransformerConfig& config,
                                                       const Checkpoint& checkpoint,
                                                       const std::string& origin,
-                                                      std::optional<Compute> compute,
+                                                      std::optional<WeightFormat> format,
                                                       DeviceStore* store);
 
 absl::StatusOr<TransformerWeights> LoadBertWeights(const TransformerConfig& config,
                                                    const Checkpoint& checkpoint,
                                                    const std::string& origin,
-                                                   std::optional<Compute> compute,
+                                                   std::optional<WeightFormat> format,
                                                    DeviceStore* store);
 
 }  // namespace longview::models

@@ -49,9 +49,9 @@ ComputeContext LsLm::Host(Compute compute, const kernels::ParallelFor& pool) con
   return context;
 }
 
-absl::Status LsLm::Load(std::optional<Compute> compute, DeviceStore* store) {
+absl::Status LsLm::Load(std::optional<WeightFormat> format, DeviceStore* store) {
   ASSIGN_OR_RETURN(LsLmWeights weights,
-                   LoadLsLmWeights(config_, checkpoint_, origin_, compute, store, max_tokens_));
+                   LoadLsLmWeights(config_, checkpoint_, origin_, format, store, max_tokens_));
   weights_ = std::move(weights);
   on_device_ = store != nullptr;
   return absl::OkStatus();

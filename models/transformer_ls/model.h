@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/dense/weight_format.h"
 #include "models/generation/passes/token_model.h"
 #include "models/transformer_ls/context.h"
 
@@ -30,7 +31,7 @@ class LsLm : public TokenModel {
   std::vector<int> ends() const override;
   kernels::CacheShape Shape(kernels::DType blocks) const override;
   ComputeContext Host(Compute compute, const kernels::ParallelFor& pool) const override;
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) override;
+  absl::Status Load(std::optional<WeightFormat> format, DeviceStore* store) override;
   void Loaded(const ComputeContext& host, kernels::DType blocks) override;
   double parameters() const override { return weights_.parameters; }
   double memory_bytes() const override { return weights_.memory_bytes; }

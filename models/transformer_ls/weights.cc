@@ -29,11 +29,11 @@ std::vector<float> ExactFrequencies(int width) {
 class Loader {
  public:
   Loader(const LsLmConfig& config, const Checkpoint& checkpoint, const std::string& origin,
-         std::optional<Compute> compute, DeviceStore* store, int max_tokens)
+         std::optional<WeightFormat> format, DeviceStore* store, int max_tokens)
       : config_(config),
         checkpoint_(checkpoint),
         origin_(origin),
-        load_(checkpoint, origin, compute),
+        load_(checkpoint, origin, format),
         store_(store),
         place_(load_, store),
         segment_ids_(std::max<int64_t>(1, config.pattern().MostSegmentIds(max_tokens))) {
@@ -210,9 +210,9 @@ absl::StatusOr<LsLmWeights> Loader::Load() {
 
 absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
-                                            std::optional<Compute> compute, DeviceStore* store,
+                                            std::optional<WeightFormat> format, DeviceStore* store,
                                             int max_tokens) {
-  return Loader(config, checkpoint, origin, compute, store, max_tokens).Load();
+  return Loader(config, checkpoint, origin, format, store, max_tokens).Load();
 }
 
 }  // namespace longview::models

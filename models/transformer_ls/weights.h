@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/dense/weight_format.h"
 #include "models/ops/weight_placer.h"
 #include "models/transformer_ls/config.h"
 
@@ -56,12 +57,12 @@ struct LsLmWeights {
   bool packs_rows() const { return logits.host && logits.host->rows != nullptr; }
 };
 
-// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `compute` names and
+// REQUIRES: `checkpoint` outlives the weights. Errors name the tensor. Without `format` names and
 // shapes are checked, nothing is read. With `store` the weights go to a device, with the tables of
 // texts of up to `max_tokens` tokens.
 absl::StatusOr<LsLmWeights> LoadLsLmWeights(const LsLmConfig& config, const Checkpoint& checkpoint,
                                             const std::string& origin,
-                                            std::optional<Compute> compute,
+                                            std::optional<WeightFormat> format,
                                             DeviceStore* store = nullptr, int max_tokens = 0);
 
 }  // namespace longview::models

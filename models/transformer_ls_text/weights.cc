@@ -70,9 +70,9 @@ class Loader : public FamilyLoader<LsTextConfig, LsTextWeights> {
 absl::StatusOr<LsTextWeights> LoadLsTextWeights(const LsTextConfig& config,
                                                 const Checkpoint& checkpoint,
                                                 const std::string& origin,
-                                                std::optional<Compute> compute,
+                                                std::optional<WeightFormat> format,
                                                 DeviceStore* store) {
-  return Loader(config, checkpoint, origin, compute, store).Load();
+  return Loader(config, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

@@ -24,12 +24,12 @@ std::vector<float> Transposed(const std::vector<float>& in, int64_t rows, int64_
 class Loader {
  public:
   Loader(const VilConfig& config, const BackbonePlace* place, const Checkpoint& checkpoint,
-         const std::string& origin, std::optional<Compute> compute, DeviceStore* store)
+         const std::string& origin, std::optional<WeightFormat> format, DeviceStore* store)
       : config_(config),
         backbone_(place),
         checkpoint_(checkpoint),
         origin_(origin),
-        load_(checkpoint, origin, compute),
+        load_(checkpoint, origin, format),
         place_(load_, store),
         on_device_(store != nullptr) {}
 
@@ -323,8 +323,8 @@ absl::StatusOr<VilWeights> Loader::Load() {
 
 absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          std::optional<Compute> compute, DeviceStore* store) {
-  return Loader(config, place, checkpoint, origin, compute, store).Load();
+                                          std::optional<WeightFormat> format, DeviceStore* store) {
+  return Loader(config, place, checkpoint, origin, format, store).Load();
 }
 
 }  // namespace longview::models

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
 #include "models/dense/layer.h"
+#include "models/dense/weight_format.h"
 #include "models/ops/weight_placer.h"
 #include "models/vil/config.h"
 #include "models/vision/backbone.h"
@@ -75,11 +76,11 @@ struct VilWeights {
 };
 
 // `place`: where a backbone's tensors lie (config.backbone), else null. REQUIRES: `checkpoint`
-// outlives the call. Errors name the tensor. Without `compute` names and shapes are checked, and
+// outlives the call. Errors name the tensor. Without `format` names and shapes are checked, and
 // the weights have sizes alone. With a store the stages are in a device's memory, see WeightPlacer;
-// `compute` is the head's type then.
+// `format` is the head's type then.
 absl::StatusOr<VilWeights> LoadVilWeights(const VilConfig& config, const BackbonePlace* place,
                                           const Checkpoint& checkpoint, const std::string& origin,
-                                          std::optional<Compute> compute, DeviceStore* store);
+                                          std::optional<WeightFormat> format, DeviceStore* store);
 
 }  // namespace longview::models

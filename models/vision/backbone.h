@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/dense/compute.h"
+#include "models/dense/weight_format.h"
 #include "models/device/placement.h"
 #include "models/directory/model_directory.h"
 #include "models/vision/family.h"
@@ -42,7 +42,7 @@ struct VisionBuilder {
   // LibTorch throws; within the Device::Turn. REQUIRES: no obstacle on a device.
   absl::StatusOr<std::unique_ptr<VisionFamily>> (*build)(const ModelDirectory& directory,
                                                          const BackbonePlace* place,
-                                                         Compute compute,
+                                                         WeightFormat format,
                                                          std::unique_ptr<Device> device,
                                                          const LoadOptions& options);
 };

@@ -16,10 +16,11 @@ absl::StatusOr<PlacedVision> BuildPlaced(std::unique_ptr<Device> device,
                    PlaceModel(std::move(device), obstacle, directory, options, std::move(notes)));
   absl::StatusOr<std::unique_ptr<VisionFamily>> family = absl::InternalError("not built");
   RETURN_IF_ERROR(LoadInTurn(placed.name, placed.device.get(), [&] {
-    family = builder.build(directory, place, placed.compute, std::move(placed.device), options);
+    family = builder.build(directory, place, placed.format(), std::move(placed.device), options);
     return family.status();
   }));
-  return PlacedVision{*std::move(family), placed.name, std::move(placed.notes)};
+  RETURN_IF_ERROR(NoteInt8(directory, placed, placed.notes));
+  return PlacedVision{*std::move(family), placed.name, placed.dtype(), std::move(placed.notes)};
 }
 
 absl::StatusOr<ModelInfo> DescribeVision(const ModelDirectory& directory,

@@ -50,7 +50,6 @@ class VisionModel final : public Model {
               ModelInfo info, std::optional<ImagePipeline> pipeline, int64_t max_pixels)
       : directory_(std::move(directory)), family_(std::move(family)), info_(std::move(info)) {
     front_ = {family_.get(), std::move(pipeline), {max_pixels}};
-    info_.dtype = ComputeName(family_->compute());
     info_.memory_bytes = family_->memory_bytes();
     info_.max_pixels = max_pixels;
   }
@@ -142,6 +141,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeVisionModel(std::unique_ptr<ModelDire
   ASSIGN_OR_RETURN(ModelInfo info,
                    VisionInfo(*directory, placed.family->facts(), placed.family->parameters()));
   info.device = std::move(placed.device);
+  info.dtype = std::move(placed.dtype);
   info.notes = std::move(placed.notes);
   return std::make_unique<VisionModel>(std::move(directory), std::move(placed.family),
                                        std::move(info), std::move(pipeline),

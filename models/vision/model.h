@@ -19,6 +19,7 @@ namespace longview::models {
 struct PlacedVision {
   std::unique_ptr<VisionFamily> family;
   std::string device = "cpu";
+  std::string dtype = "fp32";
   std::vector<std::string> notes;
 };
 

@@ -3,8 +3,8 @@
 //
 //   Config, Weights    Context derives from VisionContext of them
 //   Parse(json, common, origin, backbone)
-//   Load(config, place, checkpoint, origin, compute, store)
-//                      `place`: of a backbone's tensors, else null; `compute` unset: names and
+//   Load(config, place, checkpoint, origin, format, store)
+//                      `place`: of a backbone's tensors, else null; `format` unset: names and
 //                      shapes alone; `store`: of the device that has the stages, null on the host
 //   CheckSize(config, size)
 //   ObstacleOf(config)                     what devices cannot run
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "models/dense/weight_format.h"
 #include "models/device/placement.h"
 #include "models/ops/weight_placer.h"
 #include "models/parallel.h"
@@ -66,7 +67,7 @@ class StagedFamily final : public VisionFamily {
   }
   static absl::StatusOr<std::unique_ptr<VisionFamily>> Build(const ModelDirectory& directory,
                                                              const BackbonePlace* place,
-                                                             Compute compute,
+                                                             WeightFormat format,
                                                              std::unique_ptr<Device> device,
                                                              const LoadOptions& options);
   // The most that one picture of this size needs on a device, with weights that may have sizes
@@ -184,18 +185,19 @@ DeviceRunBytes StagedFamily<Forward>::DeviceBytes(const Config& config, const We
 
 template <class Forward>
 absl::StatusOr<std::unique_ptr<VisionFamily>> StagedFamily<Forward>::Build(
-    const ModelDirectory& directory, const BackbonePlace* place, Compute compute,
+    const ModelDirectory& directory, const BackbonePlace* place, WeightFormat format,
     std::unique_ptr<Device> device, const LoadOptions& options) {
   const auto plan_bytes = static_cast<size_t>(options.image_plan_bytes);
   ASSIGN_OR_RETURN(Config config, Read(directory, place));
   if (device == nullptr) {
     ASSIGN_OR_RETURN(Weights weights, Forward::Load(config, place, directory.checkpoint,
-                                                    directory.path, compute, nullptr));
-    return std::make_unique<StagedFamily>(std::move(config), std::move(weights), compute, nullptr,
-                                          plan_bytes);
+                                                    directory.path, format, nullptr));
+    return std::make_unique<StagedFamily>(std::move(config), std::move(weights), format.compute,
+                                          nullptr, plan_bytes);
   }
+  const Compute compute = format.compute;
   DeviceStore store(compute);
-  const auto load = [&](std::optional<Compute> type) {
+  const auto load = [&](std::optional<WeightFormat> type) {
     return Forward::Load(config, place, directory.checkpoint, directory.path, type, &store);
   };
   ASSIGN_OR_RETURN(const Weights sizes, load(std::nullopt));

@@ -167,11 +167,11 @@ absl::Status ReadCompute(Config& config) {
   }
   config.dtype = absl::GetFlag(FLAGS_dtype);
   if (config.dtype == "fp16" && !cuda) {
-    return Bad("dtype", "fp16", "auto, fp32 or bf16 without --device=cuda");
+    return Bad("dtype", "fp16", "auto, fp32, bf16 or int8 without --device=cuda");
   }
   if (config.dtype != "auto" && config.dtype != "fp32" && config.dtype != "bf16" &&
-      config.dtype != "fp16") {
-    return Bad("dtype", config.dtype, "auto, fp32, bf16 or fp16");
+      config.dtype != "fp16" && config.dtype != "int8") {
+    return Bad("dtype", config.dtype, "auto, fp32, bf16, fp16 or int8");
   }
   config.threads = absl::GetFlag(FLAGS_threads).value_or(CpuQuota());
   if (config.threads < 1 || config.threads > 1024) {

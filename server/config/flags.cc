@@ -26,7 +26,7 @@ ABSL_FLAG(int, admin_port, -1,
           "plaintext HTTP without keys: /livez, /readyz, /metrics; 0 = a free one, -1 = off");
 ABSL_FLAG(std::string, device, "auto", "auto, cpu, cuda (all), or a list such as cuda:0,cuda:1");
 ABSL_FLAG(std::string, dtype, "auto",
-          "auto, fp32, bf16, fp16 (devices only); auto = as longview.json says, else bf16 where "
+          "auto, fp32, bf16, int8 (CPU only), fp16 (devices only); auto = as longview.json says, else bf16 where "
           "config.json says bfloat16 and the CPU multiplies it, fp32 otherwise: for fp16, too, "
           "which only devices compute in");
 ABSL_FLAG(absl::optional<int>, threads, absl::nullopt,

@@ -1,6 +1,7 @@
 """Text encoders of published shapes with random weights, and the peers that run them: nothing is downloaded."""
 
 import copy
+import pathlib
 
 import numpy as np
 import torch
@@ -107,6 +108,19 @@ class Peers:
             raise SystemExit(f"unknown peer {name}")
         return lambda: model(*batch).float()
 
+    @staticmethod
+    def beside_int8():
+        """The type of what is not int8: bf16 where the CPU multiplies it."""
+        flags = pathlib.Path("/proc/cpuinfo").read_text()
+        return "bf16" if "avx512_bf16" in flags or "amx_bf16" in flags else "f32"
+
+    @staticmethod
+    def quantized(converted, batch):
+        """NNCF's post-training quantization of a transformer, calibrated on this very batch."""
+        import nncf
+        dataset = nncf.Dataset([tuple(x.numpy() for x in batch)] * 4)
+        return nncf.quantize(converted, dataset, model_type=nncf.ModelType.TRANSFORMER, subset_size=4)
+
     def openvino(self, batch, dtype):
         """Compiled for the very shape; Longformer's is padded to its window, as the converter needs it."""
         import openvino
@@ -115,8 +129,11 @@ class Peers:
             batch = [torch.nn.functional.pad(x, (0, pad), value=int(i == 0)) for i, x in enumerate(batch)]
         converted = openvino.convert_model(self.of("fp32"), example_input=tuple(batch),
                                            input=[tuple(x.shape) for x in batch])
+        if dtype == "int8":
+            converted = self.quantized(converted, batch)
         request = openvino.Core().compile_model(converted, "CPU", {
             "PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": self.threads,
-            "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16"}[dtype]}).create_infer_request()
+            "INFERENCE_PRECISION_HINT": {"fp32": "f32", "bf16": "bf16", "int8": self.beside_int8()}[dtype],
+        }).create_infer_request()
         arrays = [x.numpy() for x in batch]
         return lambda: torch.from_numpy(np.array(request.infer(arrays)[0]))

@@ -11,7 +11,7 @@ namespace longview::models {
 // Whether a model that is asked for it computes in it, and not in another with a note.
 inline bool CpuComputesIn(const std::string& dtype) {
   const absl::StatusOr<ComputeChoice> choice = ChooseCompute(dtype, "", "");
-  return choice.ok() && choice->notes.empty();
+  return choice.ok() && dtype == ChosenTypeName(*choice);
 }
 
 inline std::vector<std::string> CpuTypeNames() {

@@ -48,7 +48,7 @@ absl::StatusOr<GeneratorParts> PartsOf(std::unique_ptr<ModelDirectory> directory
   parts.info = InfoOf(*directory, family);
   parts.info.notes = CompletionNotes(*directory);
   parts.info.notes.insert(parts.info.notes.end(), place.notes.begin(), place.notes.end());
-  parts.info.dtype = ComputeName(place.compute);
+  parts.info.dtype = place.dtype();
   parts.info.device = place.name;
   parts.traits = std::move(family.traits);
   parts.traits.defaults = MergeOptions(std::move(defaults), parts.traits.defaults);
@@ -93,8 +93,9 @@ absl::StatusOr<std::unique_ptr<Model>> LoadGeneratorAt(std::unique_ptr<Device> d
   ASSIGN_OR_RETURN(GeneratorParts parts, PartsOf(std::move(kept), family, place));
   const ForwardDecoder::Limits limits = {family.max_tokens, RoomOf(options, place.name)};
   ASSIGN_OR_RETURN(auto decoder,
-                   ForwardDecoder::Create(std::move(family.model), origin, place.compute, limits,
+                   ForwardDecoder::Create(std::move(family.model), origin, place.format(), limits,
                                           std::move(place.device)));
+  RETURN_IF_ERROR(NoteInt8(*parts.directory, place, parts.info.notes));
   parts.info.parameters = decoder->model().parameters();
   parts.info.memory_bytes = decoder->memory_bytes();
   parts.decoder = std::move(decoder);

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "kernels/cuda/device_blocks.h"
+#include "models/dense/weight_format.h"
 #include "models/device/device.h"
 #include "models/generation/decoder/cache_room.h"
 #include "models/generation/passes/device_token_pass.h"
@@ -37,7 +38,7 @@ class DecoderPlacement {
     // With an encoder: the most that a document needs, from weights that have sizes.
     std::function<DeviceRunBytes()> document;
   };
-  using LoadWeights = absl::FunctionRef<absl::Status(std::optional<Compute>, DeviceStore&)>;
+  using LoadWeights = absl::FunctionRef<absl::Status(std::optional<WeightFormat>, DeviceStore&)>;
 
   // Loads the weights, first their sizes alone, and takes the workspaces of passes and documents;
   // `make` makes a forward to be counted, from weights that have sizes. RESOURCE_EXHAUSTED, with

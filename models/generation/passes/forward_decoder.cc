@@ -112,19 +112,20 @@ ForwardDecoder::ForwardDecoder(std::unique_ptr<TokenModel> model, Compute comput
 }
 
 absl::StatusOr<std::unique_ptr<ForwardDecoder>> ForwardDecoder::Create(
-    std::unique_ptr<TokenModel> model, const std::string& origin, Compute compute,
+    std::unique_ptr<TokenModel> model, const std::string& origin, WeightFormat format,
     const Limits& limits, std::unique_ptr<Device> device) {
   std::unique_ptr<ForwardDecoder> decoder;
   RETURN_IF_ERROR(LoadInTurn(origin, device.get(), [&] {
-    decoder.reset(new ForwardDecoder(std::move(model), compute, limits, std::move(device)));
-    return decoder->Load(origin, limits.room);
+    decoder.reset(new ForwardDecoder(std::move(model), format.compute, limits, std::move(device)));
+    return decoder->Load(origin, format, limits.room);
   }));
   return decoder;
 }
 
 ForwardDecoder::~ForwardDecoder() = default;
 
-absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& room) {
+absl::Status ForwardDecoder::Load(const std::string& origin, WeightFormat format,
+                                  const CacheRoom& room) {
   const kernels::DType blocks = placement_ ? SpanType(frame_.compute) : host_.block_type();
   std::vector<kernels::CacheShape> shapes = {model_->Shape(blocks)};
   if (stage_) shapes.push_back(stage_->model().Shape(blocks));
@@ -137,7 +138,7 @@ absl::Status ForwardDecoder::Load(const std::string& origin, const CacheRoom& ro
     options = DeviceCacheOptions(&placement_->blocks());
     document_options.memory = &placement_->blocks();
   } else {
-    loaded = model_->Load(frame_.compute, nullptr);
+    loaded = model_->Load(format, nullptr);
   }
   if (!loaded.ok()) return loaded;
   model_->Loaded(host_, blocks);
@@ -172,8 +173,8 @@ void ForwardDecoder::CountCosts(const kernels::CacheShape& shape) {
 absl::Status ForwardDecoder::LoadOnDevice(const std::string& origin,
                                           std::vector<kernels::CacheShape> caches,
                                           const CacheRoom& room) {
-  const auto load = [&](std::optional<Compute> compute, DeviceStore& store) {
-    return model_->Load(compute, &store);
+  const auto load = [&](std::optional<WeightFormat> format, DeviceStore& store) {
+    return model_->Load(format, &store);
   };
   const auto make = [&](std::vector<TokenRun> runs) {
     return model_->Forward(frame_, std::move(runs), kDeviceLogitRows);

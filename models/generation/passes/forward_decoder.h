@@ -12,6 +12,7 @@
 #include "kernels/cache/projection_cache.h"
 #include "models/cost/stopwatch.h"
 #include "models/dense/scratch_pool.h"
+#include "models/dense/weight_format.h"
 #include "models/generation/decoder/cache_room.h"
 #include "models/generation/decoder/decoder.h"
 #include "models/generation/decoder/encoder_stage.h"
@@ -38,7 +39,7 @@ class ForwardDecoder final : public Decoder {
   // errors name the tensor; `origin` begins messages.
   static absl::StatusOr<std::unique_ptr<ForwardDecoder>> Create(std::unique_ptr<TokenModel> model,
                                                                 const std::string& origin,
-                                                                Compute compute,
+                                                                WeightFormat format,
                                                                 const Limits& limits,
                                                                 std::unique_ptr<Device> device);
   ~ForwardDecoder() override;
@@ -72,7 +73,7 @@ class ForwardDecoder final : public Decoder {
  private:
   ForwardDecoder(std::unique_ptr<TokenModel> model, Compute compute, const Limits& limits,
                  std::unique_ptr<Device> device);
-  absl::Status Load(const std::string& origin, const CacheRoom& room);
+  absl::Status Load(const std::string& origin, WeightFormat format, const CacheRoom& room);
   absl::Status LoadOnDevice(const std::string& origin, std::vector<kernels::CacheShape> caches,
                             const CacheRoom& room);
   void CountCosts(const kernels::CacheShape& shape);

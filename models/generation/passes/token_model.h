@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "kernels/cache/projection_cache.h"
 #include "models/dense/compute.h"
+#include "models/dense/weight_format.h"
 #include "models/generation/passes/token_forward.h"
 #include "models/layers/compute_context.h"
 #include "models/ops/weight_placer.h"
@@ -52,7 +53,7 @@ class TokenModel {
   }
   // Once on the host (`store` null); for a device as DecoderPlacement::Load. Errors name the
   // tensor.
-  virtual absl::Status Load(std::optional<Compute> compute, DeviceStore* store) = 0;
+  virtual absl::Status Load(std::optional<WeightFormat> format, DeviceStore* store) = 0;
   // Once, behind Load: makes what follows from the weights. Blocks of the cache are of this type;
   // `host` outlives the model's use. Throws what LibTorch and the allocator throw.
   virtual void Loaded(const ComputeContext& /*host*/, kernels::DType /*blocks*/) {}

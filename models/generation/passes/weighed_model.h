@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/checkpoint/checkpoint.h"
+#include "models/dense/weight_format.h"
 #include "models/directory/model_directory.h"
 #include "models/generation/passes/token_model.h"
 #include "models/status_macros.h"
@@ -19,15 +20,16 @@ class WeighedTokenModel : public TokenModel {
  public:
   using Loader = absl::StatusOr<Weights> (*)(const Config& config, const Checkpoint& checkpoint,
                                              const std::string& origin,
-                                             std::optional<Compute> compute, DeviceStore* store);
+                                             std::optional<WeightFormat> format,
+                                             DeviceStore* store);
 
   // Borrows the directory.
   WeighedTokenModel(Config config, Loader load, const ModelDirectory& directory)
       : config_(std::move(config)), load_(load), directory_(directory) {}
 
-  absl::Status Load(std::optional<Compute> compute, DeviceStore* store) final {
+  absl::Status Load(std::optional<WeightFormat> format, DeviceStore* store) final {
     ASSIGN_OR_RETURN(weights_,
-                     load_(config_, directory_.checkpoint, directory_.path, compute, store));
+                     load_(config_, directory_.checkpoint, directory_.path, format, store));
     return absl::OkStatus();
   }
   double parameters() const final { return weights_.parameters; }

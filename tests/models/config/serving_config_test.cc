@@ -48,7 +48,7 @@ TEST_F(ServingConfigTest, RefusesByName) {
     const char* part;
   } cases[] = {
       {R"({"max_token": 5})", "unknown key \"max_token\""},
-      {R"({"dtype": "int8"})", "found \"int8\""},
+      {R"({"dtype": "int4"})", "found \"int4\""},
       {R"({"max_tokens": 0})", "found 0"},
       {R"({"max_tokens": 10.5})", "found 10.5"},
       {R"({"pooling": "max"})", "found \"max\""},

@@ -11,6 +11,7 @@
 #include "models/generation/passes/forward_decoder.h"
 #include "tests/models/generation/decoder_case.h"
 #include "tests/support/keeper.h"
+#include "tests/support/weight_formats.h"
 
 namespace longview::models {
 
@@ -20,9 +21,12 @@ class CstCase : private Keeper<ModelDirectory>, public OwnedReader<ForwardDecode
   CstCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20,
           int max_tokens = 1 << 14, std::unique_ptr<Device> device = nullptr)
       : Keeper{OrDie(OpenModelDirectory(directory))},
-        OwnedReader(OrDie(ForwardDecoder::Create(OrDie(MakeCstLm(kept)).model, directory,
-                                                 dtype == "fp32" ? Compute::kFp32 : Compute::kBf16,
-                                                 {max_tokens, cache_bytes}, std::move(device)))),
+        OwnedReader(OrDie(LoadedIn(dtype,
+                                   [&](WeightFormat format) {
+                                     return ForwardDecoder::Create(
+                                         OrDie(MakeCstLm(kept)).model, directory, format,
+                                         {max_tokens, cache_bytes}, std::move(device));
+                                   }))),
         config_(OrDie(ParseCstConfig(kept.config, kept.common, kept.config_path))) {}
 
   const CstConfig& config() const { return config_; }

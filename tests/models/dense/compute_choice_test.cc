@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/base/cpu_features.h"
+#include "models/dense/int8_kernels.h"
 
 namespace longview::models {
 namespace {
@@ -54,7 +55,32 @@ TEST(ComputeChoiceTest, Bf16IsTakenWhereItIsNativeAndSaid) {
 
 TEST(ComputeChoiceTest, OtherTypesAreRefused) {
   EXPECT_FALSE(ChooseCompute("fp16", "", "float16").ok());
-  EXPECT_FALSE(ChooseCompute("int8", "", "").ok());
+  EXPECT_FALSE(ChooseCompute("int4", "", "").ok());
+}
+
+TEST(ComputeChoiceTest, Int8IsBesideTheTypeThatTheProcessorMultiplies) {
+  if (ChooseInt8().support == Int8Support::kNone) {
+    EXPECT_FALSE(ChooseCompute("int8", "", "").ok());
+    EXPECT_FALSE(Choose("auto", "int8", "").int8) << "a directory's wish is a note";
+    return;
+  }
+  const Compute beside = kernels::Bf16IsNative() ? Compute::kBf16 : Compute::kFp32;
+  for (const ComputeChoice& choice : {Choose("int8", "", "bfloat16"), Choose("auto", "int8", "")}) {
+    EXPECT_TRUE(choice.int8);
+    EXPECT_EQ(choice.compute, beside);
+    EXPECT_STREQ(ChosenTypeName(choice), "int8");
+    EXPECT_EQ(choice.notes.empty(), ChooseInt8().support == Int8Support::kNative);
+  }
+  EXPECT_FALSE(Choose("fp32", "int8", "").int8) << "the flag comes first";
+}
+
+TEST(ComputeChoiceTest, DevicesHaveNoInt8) {
+  const auto asked = ChooseDeviceCompute("int8", "", "");
+  EXPECT_NE(asked.status().message().find("on a CPU"), std::string::npos) << asked.status();
+  const auto said = ChooseDeviceCompute("auto", "int8", "bfloat16");
+  ASSERT_TRUE(said.ok()) << said.status();
+  EXPECT_EQ(said->compute, Compute::kBf16);
+  EXPECT_EQ(said->notes.size(), 1u);
 }
 
 }  // namespace

@@ -154,8 +154,8 @@ TEST(NextPanelTest, CoversEveryCountOnceWithAllowedSizes) {
   for (const PanelSizes sizes :
        {PanelSizes{false, false, true}, PanelSizes{true, true, true}, PanelSizes{false, true, true},
         PanelSizes{true, false, true}, PanelSizes{true, true, false},
-        PanelSizes{true, true, true, false, 192, 48},
-        PanelSizes{false, false, true, false, 192, 48}}) {
+        PanelSizes{true, true, true, false, false, 192, 48},
+        PanelSizes{false, false, true, false, false, 192, 48}}) {
     for (int64_t rows = 1; rows < 700; ++rows) {
       int64_t left = rows, padded = 0;
       while (left > 0) {

@@ -217,6 +217,14 @@ constexpr Setting kSettings[] = {
     {"cst", "lra_retrieval_nli", Task::kTextPairClassification, "logits", "fp32"},
     {"cst", "glue_pooler", Task::kTextClassification, "logits", "bf16"},
     {"cst", "mlm_factorised", Task::kFillMask, "logits", "fp32"},
+    {"longformer", "dilated", Task::kTextClassification, "logits", "int8"},
+    {"longformer", "question_answering", Task::kQuestionAnswering, "start_logits", "int8"},
+    {"transformer_ls_text", "interior_mask", Task::kTextClassification, "logits", "int8"},
+    {"luna", "lra_text_cls", Task::kTextClassification, "logits", "int8"},
+    {"modernbert", "config_half_new", Task::kTokenClassification, "logits", "int8"},
+    {"xlm_roberta", "text_reranker", Task::kRerank, "logits", "int8"},
+    {"sentence_transformers", "roberta_list_mean_cls", Task::kEmbedding, "embedding", "int8"},
+    {"cst", "lra_alpha2_mask", Task::kTextClassification, "logits", "int8"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Settings, BatchInvarianceTest, ::testing::ValuesIn(kSettings),

@@ -64,6 +64,7 @@ EncoderCase::EncoderCase(const EncoderCaseName& name) : golden_(name.name, name.
   limits_.fp32 = golden_.tolerance("logits");
   limits_.bf16 = task == Task::kFillMask ? family.bf16_of_vocabularies : family.bf16;
   limits_.fp16 = limits_.bf16 / 5;  // Three bits more; the limit is not quite as much tighter.
+  limits_.int8 = limits_.bf16;      // Seven bits and a sign, but of a row's own scale.
   task == Task::kMultipleChoice ? AskChoices() : AskItems(task);
 }
 

@@ -21,7 +21,7 @@ std::string TestName(const ::testing::TestParamInfo<EncoderCaseName>& info);
 
 // How far answers may be off, by the type that the model computes in.
 struct TypeLimits {
-  double fp32 = 0, bf16 = 0, fp16 = 0;
+  double fp32 = 0, bf16 = 0, fp16 = 0, int8 = 0;
 };
 
 class EncoderCase {

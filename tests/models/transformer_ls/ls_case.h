@@ -9,6 +9,7 @@
 #include "models/transformer_ls/model.h"
 #include "tests/models/generation/decoder_case.h"
 #include "tests/support/owning_lm.h"
+#include "tests/support/weight_formats.h"
 
 namespace longview::models {
 
@@ -18,13 +19,13 @@ inline const LsLm& LmOf(const ForwardDecoder& decoder) {
 
 // On `device`; null: on the host.
 inline absl::StatusOr<std::unique_ptr<ForwardDecoder>> LoadLs(
-    const std::string& directory, Compute compute, const ForwardDecoder::Limits& limits,
+    const std::string& directory, WeightFormat format, const ForwardDecoder::Limits& limits,
     std::unique_ptr<Device> device = nullptr) {
   ModelDirectory files = OrDie(OpenModelDirectory(directory));
   const LsLmConfig config = OrDie(ParseLsLmConfig(files.config, files.common, files.config_path));
   return ForwardDecoder::Create(
       std::make_unique<OwningLm>(config, std::move(files.checkpoint), directory, limits.max_tokens),
-      directory, compute, limits, std::move(device));
+      directory, format, limits, std::move(device));
 }
 
 // `max_tokens` may exceed the model's own limit: tests of bits and of memory need long texts.
@@ -32,8 +33,9 @@ class LsCase : public OwnedReader<ForwardDecoder> {
  public:
   LsCase(const std::string& directory, const std::string& dtype, double cache_bytes = 64 << 20,
          int max_tokens = 1 << 14)
-      : LsCase(OrDie(LoadLs(directory, dtype == "fp32" ? Compute::kFp32 : Compute::kBf16,
-                            {max_tokens, cache_bytes}))) {}
+      : LsCase(OrDie(LoadedIn(dtype, [&](WeightFormat format) {
+          return LoadLs(directory, format, {max_tokens, cache_bytes});
+        }))) {}
 
   const LsLmConfig& config() const {
     return LmOf(static_cast<const ForwardDecoder&>(DecoderReader::decoder())).config();

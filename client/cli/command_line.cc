@@ -28,6 +28,7 @@ std::vector<Command> Commands() {
       {"embed", "FILE|DIRECTORY|- ...", "prints the embedding of every input"},
       {"generate", "FILE|DIRECTORY|- ...", "continues every input; on a terminal, as it comes"},
       {"models", "", "lists the server's models; --check DIR explains a model directory"},
+      {"quantize", "DIR", "finds which linears of a model may be int8, on texts of yours"},
       {"estimate", "FILE|DIRECTORY|- ...", "predicts time and memory of a request, runs nothing"},
       {"rerank", "FILE|DIRECTORY|- ...", "sorts the inputs by how well they answer --query"},
       {"search", "FILE|DIRECTORY|- ... QUESTION", "finds the places that answer a question"},
@@ -201,6 +202,17 @@ std::vector<Flag> DetectionFlags() {
   };
 }
 
+std::vector<Flag> QuantizeFlags() {
+  const std::vector<std::string> quantize = {"quantize"};
+  return {
+      {"texts", "FILE|FOLDER", quantize,
+       "of a text a line (.jsonl: an object with \"text\" a line), or of texts",
+       String(&CommandLine::texts)},
+      {"pictures", "FOLDER", quantize, "for models of pictures", String(&CommandLine::pictures)},
+      {"dry_run", "", quantize, "writes nothing", Switch(&CommandLine::dry_run)},
+  };
+}
+
 std::vector<Flag> SearchFlags() {
   constexpr int kMostPlaces = 10000;
   constexpr int kMostBytes = 64 << 20;
@@ -335,6 +347,7 @@ std::vector<Flag> Flags() {
   std::vector<Flag> flags = CommonFlags();
   for (Flag& flag : DetectionFlags()) flags.push_back(std::move(flag));
   for (Flag& flag : GenerationFlags()) flags.push_back(std::move(flag));
+  for (Flag& flag : QuantizeFlags()) flags.push_back(std::move(flag));
   for (Flag& flag : SearchFlags()) flags.push_back(std::move(flag));
   return flags;
 }
@@ -427,6 +440,15 @@ absl::Status CheckInputs(const CommandLine& line) {
   }
   if (line.tokens && line.width) {
     return absl::InvalidArgumentError("--tokens is of texts, --width and --height of pictures");
+  }
+  if (line.command == "quantize") {
+    if (line.inputs.size() != 1) {
+      return absl::InvalidArgumentError("quantize needs one model directory");
+    }
+    if (line.texts.empty() && line.pictures.empty()) {
+      return absl::InvalidArgumentError("quantize needs --texts, or --pictures");
+    }
+    return absl::OkStatus();
   }
   const bool replaced = (line.command == "estimate" && (line.tokens || line.width)) ||
                         (line.command == "bench" && !line.lengths.empty());

@@ -20,9 +20,10 @@ namespace longview::client {
 enum ExitCode { kAllWell = 0, kSomeInputFailed = 1, kUsage = 2, kServerNotReached = 3 };
 
 struct CommandLine {
-  // classify, detect, embed, generate, models, estimate, rerank, search, status, bench; version.
+  // classify, detect, embed, generate, models, quantize, estimate, rerank, search, status, bench;
+  // version.
   std::string command;
-  std::vector<std::string> inputs;  // Paths; "-" = standard input.
+  std::vector<std::string> inputs;  // Paths; "-" = standard input. quantize: the directory.
   bool help = false;
   bool version = false;
 
@@ -53,6 +54,11 @@ struct CommandLine {
   std::optional<int> tokens;      // estimate: a length instead of a text.
   std::optional<int> width;       // estimate: width of a picture, instead of inputs.
   std::optional<int> height;      // estimate: height of that picture; set if width is.
+
+  // quantize; paths, empty = none.
+  std::string texts;
+  std::string pictures;
+  bool dry_run = false;
 
   // search
   std::string by = "both";       // words, vectors or both.

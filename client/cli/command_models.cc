@@ -3,10 +3,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/check_directory.h"
 #include "client/cli/commands.h"
 #include "client/cli/connection.h"
 #include "client/cli/json_lines.h"
+#include "client/cli/server_program.h"
 #include "client/cli/terminal.h"
 
 namespace longview::client {
@@ -14,7 +14,8 @@ namespace {
 
 ExitCode Check(const std::string& directory, Console& console) {
   console.out.flush();
-  const absl::StatusOr<int> status = CheckDirectory(ServerBesideThisProgram(), directory);
+  const absl::StatusOr<int> status =
+      RunServerProgram(ServerBesideThisProgram(), {"--check=" + directory});
   if (!status.ok()) {
     Error(console) << status.status().message() << "\n";
     return kSomeInputFailed;

@@ -26,6 +26,7 @@ int RunLongview(const std::vector<std::string>& arguments, const Environment& en
   if (line->command == "generate") return RunGenerate(*line, console);
   if (line->command == "models") return RunModels(*line, console);
   if (line->command == "estimate") return RunEstimate(*line, console);
+  if (line->command == "quantize") return RunQuantize(*line, console);
   if (line->command == "rerank") return RunRerank(*line, console);
   if (line->command == "search") return RunSearch(*line, console);
   if (line->command == "status") return RunStatus(*line, console);

@@ -17,6 +17,7 @@ ExitCode RunEmbed(const CommandLine& line, Console& console);
 ExitCode RunGenerate(const CommandLine& line, Console& console);
 ExitCode RunModels(const CommandLine& line, Console& console);
 ExitCode RunEstimate(const CommandLine& line, Console& console);
+ExitCode RunQuantize(const CommandLine& line, Console& console);
 ExitCode RunRerank(const CommandLine& line, Console& console);
 ExitCode RunSearch(const CommandLine& line, Console& console);
 ExitCode RunStatus(const CommandLine& line, Console& console);

@@ -15,6 +15,7 @@
 #include "models/model.h"
 #include "server/app/exit_timer.h"
 #include "server/app/process_settings.h"
+#include "server/app/quantize.h"
 #include "server/app/server.h"
 #include "server/app/signals.h"
 #include "server/config/build_info.h"
@@ -75,6 +76,20 @@ int Check(const Config& config) {
   std::cout << inspection.report << std::flush;
   if (inspection.servable) return kDrained;
   return Fail(kFailed, absl::StrCat(*directory, ": not served, as said above"));
+}
+
+// --quantize: compares one directory in int8 with itself, and writes what may be int8.
+int QuantizeModel(const Config& config, EventQueue& events) {
+  events.ExitOnNextSignal();
+  const absl::StatusOr<std::string> directory = ResolveModelPath(config.quantize_directory);
+  if (!directory.ok()) return Fail(kFailed, std::string(directory.status().message()));
+  models::SetComputeThreads(config.threads);
+  models::LoadOptions load = LoadOptionsOf(config);
+  load.cache_bytes = static_cast<double>(config.cache_bytes);
+  const absl::Status done = RunQuantize({*directory, config.texts, config.pictures, config.dry_run},
+                                        load, std::cout, std::cerr, isatty(STDERR_FILENO) != 0);
+  if (!done.ok()) return Fail(kFailed, std::string(done.message()));
+  return kDrained;
 }
 
 absl::StatusOr<std::unique_ptr<Security>> OpenSecurity(const Config& config, Log& log) {
@@ -249,6 +264,8 @@ int Main(int argc, char** argv) {
       return kDrained;
     case Mode::kCheck:
       return Check(*config);
+    case Mode::kQuantize:
+      return QuantizeModel(*config, events);
     case Mode::kPrintConfig:
       std::cout << ConfigJson(*config) << std::endl;
       return kDrained;

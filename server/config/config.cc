@@ -305,15 +305,32 @@ absl::Status ReadTracing(Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status ReadQuantize(Config& config) {
+  config.texts = absl::GetFlag(FLAGS_texts);
+  config.pictures = absl::GetFlag(FLAGS_pictures);
+  config.dry_run = absl::GetFlag(FLAGS_dry_run);
+  const bool given = !config.texts.empty() || !config.pictures.empty();
+  if (config.quantize_directory.empty()) {
+    if (!given && !config.dry_run) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "flags --texts, --pictures and --dry_run mean nothing without --quantize");
+  }
+  if (!given) return Bad("texts", "", "given with --quantize, or --pictures for a model of these");
+  if (config.device == "auto" || config.device == "cpu") return absl::OkStatus();
+  return Bad("device", config.device, "cpu with --quantize: int8 is served on CPUs");
+}
+
 void AddProblem(const absl::Status& status, std::vector<std::string>& problems) {
   if (!status.ok()) problems.emplace_back(status.message());
 }
 
 Mode ReadMode(Config& config) {
   config.check_directory = absl::GetFlag(FLAGS_check);
+  config.quantize_directory = absl::GetFlag(FLAGS_quantize);
   if (absl::GetFlag(FLAGS_help)) return Mode::kHelp;
   if (absl::GetFlag(FLAGS_version)) return Mode::kVersion;
   if (!config.check_directory.empty()) return Mode::kCheck;
+  if (!config.quantize_directory.empty()) return Mode::kQuantize;
   if (absl::GetFlag(FLAGS_print_config)) return Mode::kPrintConfig;
   if (absl::GetFlag(FLAGS_validate_config)) return Mode::kValidateConfig;
   return Mode::kServe;
@@ -333,7 +350,7 @@ absl::StatusOr<Config> LoadConfig(int argc, char** argv, char** environment) {
   config.mode = ReadMode(config);
   std::vector<std::string> problems;  // All flags are checked, so that all problems are told.
   for (auto* read : {&ReadAddress, &ReadServerNames, &ReadSecurity, &ReadCompute, &ReadLimits,
-                     &ReadConnections, &ReadTimes, &ReadLog, &ReadTracing}) {
+                     &ReadConnections, &ReadTimes, &ReadLog, &ReadTracing, &ReadQuantize}) {
     AddProblem((*read)(config), problems);
   }
   AddProblem(ReadModels(positional, config), problems);

@@ -15,12 +15,16 @@
 namespace longview::server {
 
 // The program's task: serving, or one of the things it does instead.
-enum class Mode { kServe, kCheck, kPrintConfig, kValidateConfig, kVersion, kHelp };
+enum class Mode { kServe, kCheck, kQuantize, kPrintConfig, kValidateConfig, kVersion, kHelp };
 
 // Checked values with every default filled in.
 struct Config {
   Mode mode = Mode::kServe;
   std::string check_directory;
+  std::string quantize_directory;
+  std::string texts;     // A file or a folder; with `quantize_directory` this or `pictures` is set.
+  std::string pictures;  // A folder.
+  bool dry_run = false;
   std::string config_file;          // --config; empty = none.
   std::vector<std::string> models;  // Each a path, a directory of models, or name=path.
   bool strict = false;              // No model of a folder may fail to load.

@@ -25,10 +25,11 @@ ABSL_FLAG(int, http_port, 8080, "HTTP port; 0 = a free one, -1 = off");
 ABSL_FLAG(int, admin_port, -1,
           "plaintext HTTP without keys: /livez, /readyz, /metrics; 0 = a free one, -1 = off");
 ABSL_FLAG(std::string, device, "auto", "auto, cpu, cuda (all), or a list such as cuda:0,cuda:1");
-ABSL_FLAG(std::string, dtype, "auto",
-          "auto, fp32, bf16, int8 (CPU only), fp16 (devices only); auto = as longview.json says, else bf16 where "
-          "config.json says bfloat16 and the CPU multiplies it, fp32 otherwise: for fp16, too, "
-          "which only devices compute in");
+ABSL_FLAG(
+    std::string, dtype, "auto",
+    "auto, fp32, bf16, int8 (CPU only), fp16 (devices only); auto = as longview.json says, "
+    "else bf16 where config.json says bfloat16 and the CPU multiplies it, fp32 otherwise: for "
+    "fp16, too, which only devices compute in");
 ABSL_FLAG(absl::optional<int>, threads, absl::nullopt,
           "compute threads of the whole process; default the CPU quota");
 ABSL_FLAG(std::string, max_message_bytes, "64MiB",
@@ -92,6 +93,16 @@ ABSL_FLAG(int, default_timeout_seconds, 600,
           "a call without a deadline ends after this with DEADLINE_EXCEEDED; 0 = never");
 ABSL_FLAG(int, max_timeout_seconds, 3600, "the longest deadline a call may have; 0 = any");
 ABSL_FLAG(std::string, check, "", "explain a model directory and exit; 0 if it would be served");
+ABSL_FLAG(
+    std::string, quantize, "",
+    "find which linears of a model directory may be int8, on --texts or --pictures, write them "
+    "to its longview.json and exit; 1 if int8 gains nothing");
+ABSL_FLAG(std::string, texts, "",
+          "of --quantize: a file of a text a line (.jsonl: an object with \"text\" a line), or a "
+          "folder whose files are a text each; 1,000 texts of at most 1 MiB count");
+ABSL_FLAG(std::string, pictures, "",
+          "of --quantize: a folder of pictures, of which 1,000 of at most 64 MiB count");
+ABSL_FLAG(bool, dry_run, false, "of --quantize: write nothing");
 ABSL_FLAG(bool, print_config, false, "print the merged configuration as JSON and exit");
 ABSL_FLAG(bool, validate_config, false, "check flags, files and model directories and exit");
 ABSL_FLAG(bool, version, false, "print the version and exit");

@@ -118,6 +118,19 @@ TEST(CommandLine, InputsWhereTheyBelong) {
   EXPECT_NE(ErrorOf({"bench", "--lengths", "700,,1500"}), "");
 }
 
+TEST(CommandLine, QuantizeTakesOneDirectoryAndTextsOrPictures) {
+  const auto line = Parse({"quantize", "model", "--texts", "a.txt", "--dry-run"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->inputs, std::vector<std::string>{"model"});
+  EXPECT_EQ(line->texts, "a.txt");
+  EXPECT_TRUE(line->dry_run);
+  EXPECT_TRUE(Parse({"quantize", "model", "--pictures=folder"}).ok());
+  EXPECT_EQ(ErrorOf({"quantize", "--texts=a"}), "quantize needs one model directory");
+  EXPECT_EQ(ErrorOf({"quantize", "a", "b", "--texts=a"}), "quantize needs one model directory");
+  EXPECT_EQ(ErrorOf({"quantize", "a"}), "quantize needs --texts, or --pictures");
+  EXPECT_EQ(ErrorOf({"classify", "a", "--texts=a"}), "classify has no flag --texts");
+}
+
 TEST(CommandLine, HelpNamesEveryCommandAndItsFlags) {
   EXPECT_TRUE(Parse({"--help"})->help);
   EXPECT_TRUE(Parse({"classify", "-h"})->help);

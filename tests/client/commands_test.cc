@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/check_directory.h"
+#include "client/cli/server_program.h"
 #include "tests/client/command_run.h"
 #include "tests/client/fake_server.h"
 
@@ -361,12 +361,12 @@ TEST_F(CommandsTest, UsageErrors) {
   EXPECT_TRUE(out_.str().starts_with("longview ")) << out_.str();
 }
 
-TEST_F(CommandsTest, CheckRunsTheServerProgramAndPassesItsStatusOn) {
+TEST_F(CommandsTest, TheServersProgramIsRunAndItsStatusPassedOn) {
   const std::string program = Write("server", "#!/bin/sh\n[ \"$1\" = --check=well ]\n");
   chmod(program.c_str(), 0755);
-  EXPECT_EQ(*CheckDirectory(program, "well"), 0);
-  EXPECT_EQ(*CheckDirectory(program, "ill"), 1);
-  EXPECT_FALSE(CheckDirectory((root_ / "absent").string(), "well").ok());
+  EXPECT_EQ(*RunServerProgram(program, {"--check=well"}), 0);
+  EXPECT_EQ(*RunServerProgram(program, {"--check=ill"}), 1);
+  EXPECT_FALSE(RunServerProgram((root_ / "absent").string(), {"--check=well"}).ok());
 }
 
 }  // namespace

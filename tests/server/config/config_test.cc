@@ -65,6 +65,16 @@ TEST_F(ConfigTest, Defaults) {
   EXPECT_THAT(config->models, ::testing::ElementsAre("/some/model"));
 }
 
+TEST_F(ConfigTest, QuantizingIsAModeWithItsOwnFlags) {
+  const auto config = Load({"--quantize=dir", "--texts=a.txt", "--pictures=b", "--dry_run"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->mode, Mode::kQuantize);
+  EXPECT_EQ(config->quantize_directory, "dir");
+  EXPECT_EQ(config->texts, "a.txt");
+  EXPECT_EQ(config->pictures, "b");
+  EXPECT_TRUE(config->dry_run);
+}
+
 TEST_F(ConfigTest, ServerNamesAreHostNames) {
   EXPECT_THAT(Load({"m", "--server_names=a.example, b"})->server_names,
               ::testing::ElementsAre("a.example", "b"));
@@ -220,37 +230,40 @@ TEST_P(BadConfigTest, NamesFlagAndValue) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadConfigTest,
-    ::testing::Values(BadCase{{"--grpc_prot=1"}, "unknown flag '--grpc_prot=1'"},
-                      BadCase{{"m", "--grpc_port=x"}, "'x' is not a value for grpc_port"},
-                      BadCase{{"m", "--grpc_port"}, "needs a value"},
-                      BadCase{{"m", "--grpc_port=70000"}, "'70000' must be from -1 to 65535"},
-                      BadCase{{"m", "--grpc_port=81", "--http_port=81"}, "another port"},
-                      BadCase{{"m", "--grpc_port=-1", "--http_port=-1"}, "must be on"},
-                      BadCase{{"m", "--tls_cert=/c"},
-                              "--tls_key: '' must be given with --tls_cert"},
-                      BadCase{{"m", "--tls_key=/k"}, "--tls_cert: '' must be given with --tls_key"},
-                      BadCase{{"m", "--tls_client_ca=/a"}, "given with --tls_cert and --tls_key"},
-                      BadCase{{"m", "--admin_port=9000"}, "another port than --grpc_port"},
-                      BadCase{{"m", "--admin_port=-2"}, "'-2' must be from -1 to 65535"},
-                      BadCase{{"m", "--dtype=int8"}, "'int8' must be auto, fp32, bf16 or fp16"},
-                      BadCase{{"m", "--device=tpu"}, "'tpu' must be auto, cpu, cuda"},
-                      BadCase{{"m", "--device=cuda:"}, "'cuda:' must be auto, cpu, cuda"},
-                      BadCase{{"m", "--device=cuda:0,cpu"}, "such as cuda:0,cuda:1"},
-                      BadCase{{"m", "--dtype=fp16"}, "without --device=cuda"},
-                      BadCase{{"m", "--threads=0"}, "'0' must be from 1 to 1024"},
-                      BadCase{{"m", "--max_message_bytes=1MB"}, "'1MB' is not a byte count"},
-                      BadCase{{"m", "--max_message_bytes=4GiB"}, "must be from 1024"},
-                      BadCase{{"m", "--cache_bytes=200%"}, "percentage"},
-                      BadCase{{"m", "--max_queue_seconds=nan"}, "max_queue_seconds"},
-                      BadCase{{"m", "--nested_share=1.5"}, "'1.5' must be from 0 to 1"},
-                      BadCase{{"m", "--drain_seconds=-1"}, "drain_seconds"},
-                      BadCase{{"m", "--otlp_endpoint=collector"}, "'collector' must be host:port"},
-                      BadCase{{"m", "--otlp_endpoint=c:1/v1/traces"}, "must be host:port"},
-                      BadCase{{"m", "--otlp_endpoint=c:70000"}, "must be host:port"},
-                      BadCase{{"m", "--trace_sample_ratio=1.5"}, "'1.5' must be from 0 to 1"},
-                      BadCase{{"m", "--max_timeout_seconds=-1"}, "'-1' must be from 0 to 86400"},
-                      BadCase{{"m", "--log_format=xml"}, "'xml' must be text or json"},
-                      BadCase{{"m", "--config=/no/such/file"}, "/no/such/file: cannot be read"}));
+    ::testing::Values(
+        BadCase{{"--grpc_prot=1"}, "unknown flag '--grpc_prot=1'"},
+        BadCase{{"m", "--grpc_port=x"}, "'x' is not a value for grpc_port"},
+        BadCase{{"m", "--grpc_port"}, "needs a value"},
+        BadCase{{"m", "--grpc_port=70000"}, "'70000' must be from -1 to 65535"},
+        BadCase{{"m", "--grpc_port=81", "--http_port=81"}, "another port"},
+        BadCase{{"m", "--grpc_port=-1", "--http_port=-1"}, "must be on"},
+        BadCase{{"m", "--tls_cert=/c"}, "--tls_key: '' must be given with --tls_cert"},
+        BadCase{{"m", "--tls_key=/k"}, "--tls_cert: '' must be given with --tls_key"},
+        BadCase{{"m", "--tls_client_ca=/a"}, "given with --tls_cert and --tls_key"},
+        BadCase{{"m", "--admin_port=9000"}, "another port than --grpc_port"},
+        BadCase{{"m", "--admin_port=-2"}, "'-2' must be from -1 to 65535"},
+        BadCase{{"m", "--dtype=int4"}, "'int4' must be auto, fp32, bf16, fp16 or int8"},
+        BadCase{{"m", "--device=tpu"}, "'tpu' must be auto, cpu, cuda"},
+        BadCase{{"m", "--device=cuda:"}, "'cuda:' must be auto, cpu, cuda"},
+        BadCase{{"m", "--device=cuda:0,cpu"}, "such as cuda:0,cuda:1"},
+        BadCase{{"m", "--dtype=fp16"}, "without --device=cuda"},
+        BadCase{{"m", "--threads=0"}, "'0' must be from 1 to 1024"},
+        BadCase{{"m", "--max_message_bytes=1MB"}, "'1MB' is not a byte count"},
+        BadCase{{"m", "--max_message_bytes=4GiB"}, "must be from 1024"},
+        BadCase{{"m", "--cache_bytes=200%"}, "percentage"},
+        BadCase{{"m", "--max_queue_seconds=nan"}, "max_queue_seconds"},
+        BadCase{{"m", "--nested_share=1.5"}, "'1.5' must be from 0 to 1"},
+        BadCase{{"m", "--drain_seconds=-1"}, "drain_seconds"},
+        BadCase{{"--quantize=m"}, "flag --texts: ''"},
+        BadCase{{"--quantize=m", "--texts=a", "--device=cuda"}, "'cuda' must be cpu"},
+        BadCase{{"m", "--dry_run"}, "mean nothing without --quantize"},
+        BadCase{{"m", "--otlp_endpoint=collector"}, "'collector' must be host:port"},
+        BadCase{{"m", "--otlp_endpoint=c:1/v1/traces"}, "must be host:port"},
+        BadCase{{"m", "--otlp_endpoint=c:70000"}, "must be host:port"},
+        BadCase{{"m", "--trace_sample_ratio=1.5"}, "'1.5' must be from 0 to 1"},
+        BadCase{{"m", "--max_timeout_seconds=-1"}, "'-1' must be from 0 to 86400"},
+        BadCase{{"m", "--log_format=xml"}, "'xml' must be text or json"},
+        BadCase{{"m", "--config=/no/such/file"}, "/no/such/file: cannot be read"}));
 
 TEST_F(ConfigTest, FileErrorsNameFileAndKey) {
   for (const auto& [text, message] :

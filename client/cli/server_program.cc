@@ -1,4 +1,4 @@
-#include "client/cli/check_directory.h"
+#include "client/cli/server_program.h"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -13,13 +13,14 @@
 
 namespace longview::client {
 
-absl::StatusOr<int> CheckDirectory(const std::string& server_program,
-                                   const std::string& directory) {
-  std::string program = server_program;
-  std::string flag = "--check=" + directory;
-  char* arguments[] = {program.data(), flag.data(), nullptr};
+absl::StatusOr<int> RunServerProgram(const std::string& program, std::vector<std::string> flags) {
+  std::string name = program;
+  std::vector<char*> arguments = {name.data()};
+  for (std::string& flag : flags) arguments.push_back(flag.data());
+  arguments.push_back(nullptr);
   pid_t child;
-  const int error = posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ);
+  const int error =
+      posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ);
   if (error != 0) {
     return absl::NotFoundError(absl::StrCat("cannot run ", program, ": ", std::strerror(error)));
   }

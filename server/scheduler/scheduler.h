@@ -228,7 +228,7 @@ class Scheduler {
   bool TakesGenerating(const Lane& lane, const Ticket& ticket) const;
   bool BetterElsewhere(const Lane& lane, const Ticket& ticket) const;
   int OthersFree(const Lane& lane) const;
-  // Seconds of a batch of several: lanes that are free share what waits.
+  // Seconds of a batch of several, by what waits, which lanes that are free share.
   double BatchBudget(const Lane& lane) const;
   double LoadOf(const Lane& lane) const;
   void JoinsChanged();

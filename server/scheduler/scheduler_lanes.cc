@@ -89,9 +89,11 @@ int Scheduler::OthersFree(const Lane& lane) const {
 }
 
 double Scheduler::BatchBudget(const Lane& lane) const {
+  const double waiting = queue_.seconds();
+  const double most =
+      std::max(options_.batch_seconds, std::min(options_.full_batch_seconds, waiting / 2));
   const int others = OthersFree(lane);
-  if (others == 0) return options_.batch_seconds;
-  return std::min(options_.batch_seconds, queue_.seconds() / (1 + others));
+  return others == 0 ? most : std::min(most, waiting / (1 + others));
 }
 
 void Scheduler::JoinsChanged() {

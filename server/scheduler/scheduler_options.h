@@ -8,9 +8,12 @@ namespace longview::server {
 struct SchedulerOptions {
   int lanes = 1;
   double max_queue_seconds = 30;  // Predicted work that may wait, for each lane.
-  // Predicted work of a batch of several tickets: enough to use the device fully, no more, as
-  // everybody in a batch waits for all of it.
+  // Predicted work of a batch of several tickets: as everybody in a batch waits for all of it, no
+  // more than uses the device well.
   double batch_seconds = 0.1;
+  // Under load a batch may take half of what waits, up to this: its products fill their panels, and
+  // each of its tickets would have waited as long for the others' batches.
+  double full_batch_seconds = 0.4;
   int max_batch_items = 256;
   double memory_bytes = 0;  // Bytes that running work may reserve on a lane; 0 = no limit.
   bool keeps_state = true;  // False: generating tickets that take any bytes are refused.

@@ -134,6 +134,8 @@ std::optional<Batch> NaiveScheduler::NextBatch() {
   const ModelId model = for_age ? oldest.ticket.model : *ChooseModel();
   Batch batch;
   batch.model = model;
+  const double most =
+      std::max(options_.batch_seconds, std::min(options_.full_batch_seconds, QueuedSeconds() / 2));
   double bytes = 0;
   absl::Time soonest = absl::InfiniteFuture();
   std::set<std::string> open = ClientsInWindow();
@@ -146,8 +148,7 @@ std::optional<Batch> NaiveScheduler::NextBatch() {
     const bool large = options_.memory_bytes > 0 && bytes + ticket.bytes > options_.memory_bytes;
     const bool full = static_cast<int>(batch.tickets.size()) == options_.max_batch_items;
     const bool first = for_age && batch.tickets.empty();
-    if ((over && !first) ||
-        (!batch.tickets.empty() && (seconds > options_.batch_seconds || late || large || full))) {
+    if ((over && !first) || (!batch.tickets.empty() && (seconds > most || late || large || full))) {
       open.erase(ticket.client);
       continue;
     }

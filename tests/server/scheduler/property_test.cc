@@ -60,6 +60,7 @@ class Duel {
     SchedulerOptions options;
     options.max_queue_seconds = Eighths(10);
     options.batch_seconds = Eighths(3);
+    options.full_batch_seconds = Eighths(6);
     options.slack_seconds = Eighths(2);
     options.memory_bytes = random_() % 2 == 0 ? 0 : 100;
     options.max_batch_items = 1 + static_cast<int>(random_() % 6);

@@ -73,6 +73,26 @@ TEST_F(SchedulerTest, BatchIsBoundedInWorkNotInCount) {
   EXPECT_EQ(RunAndFinish(), Ids({7}));  // Larger than the budget: alone.
 }
 
+TEST_F(SchedulerTest, BatchGrowsWithWhatWaits) {
+  constexpr double kSixteenth = 0.0625;
+  options_.batch_seconds = 2 * kSixteenth;
+  options_.full_batch_seconds = 8 * kSixteenth;
+  Reset();
+  // Little waits: a batch stays short.
+  for (int i = 1; i <= 3; ++i) Admit(Make(i, kSixteenth));
+  EXPECT_EQ(RunAndFinish(), Ids({1, 2}));
+  EXPECT_EQ(RunAndFinish(), Ids({3}));
+  // Half of twelve, then of what is left.
+  for (int i = 11; i <= 22; ++i) Admit(Make(i, kSixteenth));
+  EXPECT_EQ(RunAndFinish().size(), 6u);
+  EXPECT_EQ(RunAndFinish().size(), 3u);
+  EXPECT_EQ(RunAndFinish().size(), 2u);
+  EXPECT_EQ(RunAndFinish().size(), 1u);
+  // Never more than the limit, however much waits.
+  for (int i = 31; i <= 90; ++i) Admit(Make(i, kSixteenth));
+  EXPECT_EQ(RunAndFinish().size(), 8u);
+}
+
 TEST_F(SchedulerTest, BatchHoldsOneModel) {
   Admit(Make(1, 0.1, "a", 1));
   Admit(Make(2, 0.1, "a", 2));

@@ -120,7 +120,7 @@ class Simulation {
     for (const TicketId id : batch->tickets) seconds += known_.at(id).ticket.seconds;
     EXPECT_NEAR(seconds, batch->seconds, 1e-9);
     if (batch->tickets.size() > 1) {
-      EXPECT_LE(seconds, options_.batch_seconds + 1e-9);
+      EXPECT_LE(seconds, std::max(options_.batch_seconds, options_.full_batch_seconds) + 1e-9);
     }
     batch_end_ = clock_.Now() + absl::Seconds(batch->seconds);
     for (const TicketId id : batch->tickets) {

@@ -76,7 +76,8 @@ class StepDevice {
     ticket.seconds = seconds;
     ticket.deadline = clock.Now() + due;
     SimulatedBatch batch{.seconds = seconds, .layers = layers, .arrival = now()};
-    longest_ = std::max({longest_, seconds, options_.batch_seconds});
+    const double full = std::max(options_.batch_seconds, options_.full_batch_seconds);
+    longest_ = std::max({longest_, seconds, full});
     double work = seconds + running_;
     int count = 1;
     for (const auto& [other, waiting] : batch_calls) {
@@ -86,7 +87,7 @@ class StepDevice {
     }
     batch.most_wait = absl::ToDoubleSeconds(options_.patience) +
                       2 * (1 + std::max(options_.nested_share, 0.2)) *
-                          (8 * (work + count * options_.batch_seconds) + 3 * longest_) +
+                          (8 * (work + count * full) + 3 * longest_) +
                       4 * scheduler.InterTokenCeiling();
     const Verdict verdict = scheduler.Admit(ticket).verdict;
     ASSERT_TRUE(verdict == Verdict::kAdmitted || due != absl::InfiniteDuration());

@@ -21,6 +21,7 @@ PYTHON=${PYTHON:-python3}
 BUILD=${LONGVIEW_BUILD:-$ROOT/build}
 BIN=$BUILD/bin
 BENCH=$ROOT/tests/bench
+. "$BENCH/report.sh"
 . "$BENCH/gpu_steps.sh"
 
 mode=measure
@@ -39,13 +40,13 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-names=("${STEPS[@]}")
-if [ -n "$only" ]; then
-  IFS=, read -r -a names <<<"$only"
-  for name in "${names[@]}"; do
-    [ -n "${NEEDS[$name]:-}" ] || die "there is no step '$name'; --list names them"
-  done
-fi
+choose_steps "$only"
+
+# What only a device has is no need of a check.
+unneeded() {
+  case $mode,$1 in check,sanitizer | check,cuda-torch | check,bin:longview_cuda.so) return 0 ;; esac
+  return 1
+}
 
 # Prints why need $1 is not met, if it is not.
 unmet() {
@@ -59,31 +60,6 @@ unmet() {
       "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null ||
         echo "the torch of $PYTHON sees no CUDA device" ;;
   esac
-}
-
-# The first reason why step $1 cannot run. What only a device has is no need of a check.
-left_out() {
-  local need reason
-  for need in ${NEEDS[$1]}; do
-    case $mode,$need in check,sanitizer | check,cuda-torch | check,bin:longview_cuda.so) continue ;; esac
-    reason=$(unmet "$need")
-    if [ -n "$reason" ]; then
-      echo "$reason"
-      return
-    fi
-  done
-}
-
-# Runs a command into the report, with its name and how long it took.
-measured() {
-  local start=$SECONDS status=0 log
-  log=$(mktemp)
-  printf '    $ %s\n\n' "${*//"$ROOT/"/}" >>"$report"
-  "$@" 2>&1 | tee "$log" >&2 || status=$?
-  sed 's/^/    /' "$log" >>"$report"
-  rm -f "$log"
-  printf '\n%d s%s\n\n' $((SECONDS - start)) "$([ $status = 0 ] || echo ", FAILED ($status)")" >>"$report"
-  return $status
 }
 
 # The library behind a model's products on a device: torch as the peers use it is the same build.
@@ -112,29 +88,9 @@ print(timing.versions("torch", "triton", "transformers", "timm"))')"
   } >"$report"
 }
 
-run_steps() {
-  local name reason failed=() missing=()
-  for name in "${names[@]}"; do
-    printf '## %s: %s\n\n' "$name" "${SHOWS[$name]}" >>"$report"
-    reason=$(left_out "$name")
-    if [ -n "$reason" ]; then
-      say "$name: left out, $reason"
-      printf 'Not run: %s.\n\n' "$reason" >>"$report"
-      missing+=("$name")
-    else
-      say "$name: ${SHOWS[$name]}"
-      "${mode}_${name//-/_}" || failed+=("$name")
-    fi
-  done
-  say "$((${#names[@]} - ${#failed[@]} - ${#missing[@]})) steps ran, left out: ${missing[*]:-none}, failed: ${failed[*]:-none}"
-  [ ${#failed[@]} = 0 ] && { [ $mode = check ] || [ ${#missing[@]} = 0 ]; }
-}
-
 case $mode in
   list)
-    for name in "${names[@]}"; do
-      printf '%-12s %s\n%-12s needs: %s\n' "$name" "${SHOWS[$name]}" "" "${NEEDS[$name]}"
-    done ;;
+    list_steps ;;
   check)
     report=$(mktemp)
     trap 'rm -f "$report"' EXIT

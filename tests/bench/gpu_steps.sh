@@ -2,17 +2,6 @@
 # The steps of gpu.sh: for each what it shows and needs, how it is measured on a device, and how it is
 # checked without one. Source it; `measured` runs a command into the report.
 
-# shellcheck disable=SC2034  # gpu.sh reads them.
-declare -A SHOWS=() NEEDS=()
-STEPS=()
-
-# $1: name, $2: needs (gpu.sh, unmet), $3: what it shows.
-step() {
-  STEPS+=("$1")
-  NEEDS[$1]=$2
-  SHOWS[$1]=$3
-}
-
 # Every program of a list; fails if one did.
 each_on_device() {
   local test status=0

@@ -22,7 +22,8 @@ double DecodedModel::WeightBytes() const {
   const double width = config.width;
   const double layer =
       width * (3 * width + config.columns()) + width * width + 2 * width * config.intermediate;
-  return (config.layers * layer + config.vocab * width) * ElementBytes();
+  return config.layers * layer * (int8 ? 1 : ElementBytes()) +
+         config.vocab * width * ElementBytes();
 }
 
 double DecodedModel::RowBytes() const {

@@ -30,6 +30,7 @@ struct DecodedModel {
   const models::LsLmConfig& config;
   models::Compute compute;
   kernels::DType blocks;  // Type of caches.
+  bool int8 = false;      // Whether linears of layers are.
 
   double ElementBytes() const;
   // Bytes of the linears.
@@ -37,7 +38,10 @@ struct DecodedModel {
   // Bytes of a key and a value, all layers and heads.
   double RowBytes() const;
   // The error of logits that a right step may have, of the largest.
-  double MostError() const { return compute == models::Compute::kFp32 ? 1e-4 : 3e-2; }
+  double MostError() const {
+    if (int8) return 0.1;
+    return compute == models::Compute::kFp32 ? 1e-4 : 3e-2;
+  }
 };
 
 // Sequence `index` of a contender, with its rows.

@@ -2,6 +2,7 @@
 // one binary, with the same weights.
 //
 //   lm_decode_bench --context=8192,32768 --batch=1,8 --dtypes=fp32,bf16
+//   lm_decode_bench --context=2048 --batch=1 --dtypes=fp32,int8 --full=false
 //
 // Transformer-LS of the published shape (30 layers, d 512, w 512, l 16, r 1) with random weights.
 // States are filled with random rows; every sequence then reads one token a step. The first step of
@@ -21,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/cpu_features.h"
+#include "models/dense/weight_format.h"
 #include "models/model.h"
 #include "tests/bench/full_decoder.h"
 #include "tests/bench/lm_contenders.h"
@@ -105,7 +108,7 @@ bool RunCase(const DecodeCase& what, const NaiveLm& naive, bool check_full,
   const int64_t longest = what.context + rounds * (steps + 1) + 2;
   const double limit = absl::GetFlag(FLAGS_max_gb) * 1e9;
   const DecodedModel model{LmOf(decoder).config(), decoder.frame().compute,
-                           decoder.host().block_type()};
+                           decoder.host().block_type(), what.dtype == "int8"};
   const auto own_bytes =
       static_cast<double>(what.batch * decoder.frame().cache->shape().SequenceBytes(0, longest, 1));
   const double full_bytes = static_cast<double>(longest + 64) * what.batch * model.RowBytes();
@@ -155,9 +158,12 @@ int Main() {
                          absl::GetFlag(FLAGS_rounds) * (absl::GetFlag(FLAGS_steps) + 1) + 64;
   bool right = true;
   for (const std::string& dtype : absl::GetFlag(FLAGS_dtypes)) {
-    const Compute compute = dtype == "bf16" ? Compute::kBf16 : Compute::kFp32;
+    models::Int8Linears int8;
+    const bool bf16 = dtype == "bf16" || (dtype == "int8" && kernels::Bf16IsNative());
+    const Compute compute = bf16 ? Compute::kBf16 : Compute::kFp32;
+    const models::WeightFormat format(compute, dtype == "int8" ? &int8 : nullptr);
     const std::unique_ptr<ForwardDecoder> decoder =
-        LoadLm(directory, compute, max_tokens, absl::GetFlag(FLAGS_max_gb) * 1e9);
+        LoadLm(directory, format, max_tokens, absl::GetFlag(FLAGS_max_gb) * 1e9);
     const NaiveLm naive(directory, LmOf(*decoder).config(), compute == Compute::kBf16);
     for (const int64_t context : contexts) {
       for (const int64_t batch : batches) {

@@ -84,21 +84,21 @@ void WriteRandomLm(const std::string& directory, int layers) {
 namespace {
 
 absl::StatusOr<std::unique_ptr<models::ForwardDecoder>> Load(
-    const std::string& directory, models::Compute compute,
+    const std::string& directory, models::WeightFormat format,
     const models::ForwardDecoder::Limits& limits, std::unique_ptr<models::Device> device) {
   return models::ForwardDecoder::Create(
       std::make_unique<models::OwningLm>(ReadConfig(directory),
                                          OrDie(models::Checkpoint::Open(directory)), directory,
                                          limits.max_tokens),
-      directory, compute, limits, std::move(device));
+      directory, format, limits, std::move(device));
 }
 
 }  // namespace
 
 std::unique_ptr<models::ForwardDecoder> LoadLm(const std::string& directory,
-                                               models::Compute compute, int max_tokens,
+                                               models::WeightFormat format, int max_tokens,
                                                double cache_bytes) {
-  return OrDie(Load(directory, compute, {max_tokens, cache_bytes}, nullptr));
+  return OrDie(Load(directory, format, {max_tokens, cache_bytes}, nullptr));
 }
 
 std::unique_ptr<models::ForwardDecoder> LoadLmOn(std::unique_ptr<models::Device> device,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "models/dense/weight_format.h"
 #include "models/generation/passes/forward_decoder.h"
 #include "models/transformer_ls/model.h"
 
@@ -22,7 +23,7 @@ void WriteRandomLm(const std::string& directory, int layers);
 
 // The decoder of such a directory. `cache_bytes` of state can be held. Aborts with a message.
 std::unique_ptr<models::ForwardDecoder> LoadLm(const std::string& directory,
-                                               models::Compute compute, int max_tokens,
+                                               models::WeightFormat format, int max_tokens,
                                                double cache_bytes);
 
 // LoadLm on a device. If the device has no room: null, and why in `reason`.

@@ -1,4 +1,4 @@
-"""tests/bench/gpu.sh without a GPU: its steps are whole, its check runs, its report says what failed."""
+"""tests/bench/gpu.sh without a GPU, and amx.sh: steps are whole, checks run, reports say what failed."""
 
 import os
 import pathlib
@@ -14,15 +14,16 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests/bench"
 BUILD = pathlib.Path(os.environ.get("LONGVIEW_BUILD", ROOT / "build"))
 GPU = BENCH / "gpu.sh"
+AMX = BENCH / "amx.sh"
 # The quick steps of the check that need no more than the tests do.
 QUICK = "tests,sanitize,bits,decode"
 
 
-def run(*arguments, path=None, seconds=240, **variables):
+def run(*arguments, path=None, seconds=240, script=GPU, **variables):
     environment = {**os.environ, "PYTHON": sys.executable, **variables}
     if path:
         environment["PATH"] = f"{path}:{environment['PATH']}"
-    return subprocess.run([GPU, *map(str, arguments)], capture_output=True, text=True,
+    return subprocess.run([script, *map(str, arguments)], capture_output=True, text=True,
                           env=environment, timeout=seconds)
 
 
@@ -107,5 +108,20 @@ def test_a_program_that_leaves_its_device_out_has_failed():
 
 
 def test_unknown_arguments_and_steps_are_refused():
-    for arguments in (("--measure",), ("--only", "nothing", "--list")):
-        assert run(*arguments).returncode != 0
+    for script in (GPU, AMX):
+        for arguments in (("--measure",), ("--only", "nothing", "--list")):
+            assert run(*arguments, script=script).returncode != 0
+
+
+def test_the_check_of_the_processor_runs_its_quick_steps():
+    done = run("--check", "--only", "tests", script=AMX)
+    assert done.returncode == 0, done.stderr
+    assert "1 steps ran, left out: none, failed: none" in done.stderr
+
+
+def test_the_report_of_the_processor_has_the_machine_and_what_was_left_out(tmp_path):
+    done = run("--only", "documents", "--out", tmp_path / "report", script=AMX, LONGVIEW_BUILD=str(tmp_path))
+    assert done.returncode != 0
+    report = (tmp_path / "report/report.md").read_text()
+    assert re.search(r"\* instructions: (avx\S+|amx\S+| )*\n", report), report
+    assert "model_pipe is not built" in report

@@ -159,7 +159,8 @@ class Scheduler {
   // The part of the queue that a ticket waits with, and that its bound counts.
   struct Bound {
     WaitingQueue::Measure measure = &Ticket::seconds;  // Counted of tickets in the line.
-    double started = 0;                                // Seconds of started tickets' prompts.
+    // Seconds of started tickets' prompts, less those of waiting tickets that share the device.
+    double started = 0;
     bool applies = false;  // Other work waits; a ticket that comes first is never refused.
   };
   Bound BoundOf(const Ticket& ticket) const;
@@ -239,6 +240,11 @@ class Scheduler {
   bool Fits(const Lane& lane, const Ticket& ticket) const;
   // Whether the ticket fits beside all that wait to generate, and so starts without waiting.
   bool StartsAtOnce(const Ticket& ticket) const;
+  // Whether a lane's share of all that wait to generate fits on it, and `ticket` too unless null.
+  bool FitWithAllThatWait(const Lane& lane, const Ticket* ticket) const;
+  // Seconds of waiting tickets that share the device with others instead of holding them up: what
+  // generating ones take beyond their prompts, if they start in the next membership turn.
+  double SharedSeconds() const;
   std::optional<Batch> NextMembership(Lane& lane);
   std::optional<Batch> PlanStep(Lane& lane);
   std::optional<Batch> BeginStep(Lane& lane);

@@ -45,19 +45,30 @@ bool Scheduler::HasMostRoom(const Lane& lane, const Ticket& ticket) const {
                       [&](const Lane* other) { return order(*other) < order(lane); });
 }
 
-bool Scheduler::StartsAtOnce(const Ticket& ticket) const {
-  if (!ticket.generates()) return false;
+bool Scheduler::FitWithAllThatWait(const Lane& lane, const Ticket* ticket) const {
   // Waiting work spreads out over the lanes.
   const double share = 1.0 / AliveLanes();
+  const double generating = static_cast<double>(lane.running_set.size()) +
+                            share * static_cast<double>(queue_.generating());
+  const int most = options_.max_generating - (ticket != nullptr ? 1 : 0);
+  if (generating >= most + 1) return false;
+  const double bytes = lane.reserved + lane.held + share * queue_.generating_bytes() +
+                       (ticket != nullptr ? ticket->bytes : 0);
+  return options_.memory_bytes <= 0 || bytes <= options_.memory_bytes;
+}
+
+bool Scheduler::StartsAtOnce(const Ticket& ticket) const {
+  if (!ticket.generates()) return false;
   const std::vector<const Lane*> lanes = LanesFor(ticket);
-  return std::any_of(lanes.begin(), lanes.end(), [&](const Lane* lane) {
-    const double generating = static_cast<double>(lane->running_set.size()) +
-                              share * static_cast<double>(queue_.generating());
-    if (generating >= options_.max_generating) return false;
-    const double bytes =
-        lane->reserved + lane->held + share * queue_.generating_bytes() + ticket.bytes;
-    return options_.memory_bytes <= 0 || bytes <= options_.memory_bytes;
+  return std::any_of(lanes.begin(), lanes.end(),
+                     [&](const Lane* lane) { return FitWithAllThatWait(*lane, &ticket); });
+}
+
+double Scheduler::SharedSeconds() const {
+  const bool all_start = std::all_of(lanes_.begin(), lanes_.end(), [this](const Lane& lane) {
+    return lane.lost || FitWithAllThatWait(lane, nullptr);
   });
+  return all_start ? queue_.decode_seconds() : 0;
 }
 
 double Scheduler::LoadOf(const Lane& lane) const {

@@ -77,7 +77,7 @@ Scheduler::Bound Scheduler::BoundOf(const Ticket& ticket) const {
     bound.applies = bound.started + queue_.Seconds(bound.measure) > 0;
     return bound;
   }
-  if (ticket.generates()) bound.started = WaitingPrompts();
+  bound.started = ticket.generates() ? WaitingPrompts() : -SharedSeconds();
   bound.applies = !queue_.empty();
   return bound;
 }

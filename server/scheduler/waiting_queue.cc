@@ -25,6 +25,7 @@ void WaitingQueue::Add(const Ticket& ticket, absl::Time now) {
   if (ticket.generates()) {
     ++generating_;
     generating_bytes_ += ticket.bytes;
+    decode_seconds_ += ticket.seconds - ticket.prompt_seconds;
     joins_.insert({now, ticket.id});
   } else {
     arrivals_.insert({now, ticket.id});
@@ -44,6 +45,8 @@ Ticket WaitingQueue::TakeFromLine(TicketId id) {
   if (ticket.generates()) {
     --generating_;
     generating_bytes_ = generating_ == 0 ? 0 : generating_bytes_ - ticket.bytes;
+    const double decode = ticket.seconds - ticket.prompt_seconds;
+    decode_seconds_ = generating_ == 0 ? 0 : decode_seconds_ - decode;
     joins_.erase({node.mapped().arrival, id});
   } else {
     arrivals_.erase({node.mapped().arrival, id});

@@ -100,9 +100,10 @@ class WaitingQueue {
   double seconds() const { return sums_.seconds; }
   size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  // Count of the generating ones, and the bytes they will reserve.
+  // Count of the generating ones, the bytes they will reserve, and their seconds beyond prompts.
   size_t generating() const { return generating_; }
   double generating_bytes() const { return generating_bytes_; }
+  double decode_seconds() const { return decode_seconds_; }
 
   // Clients and models remembered; for tests of what is left behind.
   size_t remembered() const { return client_shares_.size() + model_shares_.size(); }
@@ -158,6 +159,7 @@ class WaitingQueue {
   Sums sums_;
   size_t generating_ = 0;  // Generating ones in entries_.
   double generating_bytes_ = 0;
+  double decode_seconds_ = 0;
 };
 
 }  // namespace longview::server

@@ -65,6 +65,33 @@ TEST(PromptsTest, WhoOnlyDecodesDoesNotWait) {
   device.Drain(100000);
 }
 
+// Between their arrival and the next membership turn they are in the line with all they take.
+TEST(PromptsTest, WhoGeneratesKeepsNoShortWorkOutBeforeItStarts) {
+  StepDevice device(Bounded(0.5));
+  for (TicketId id = 1; id <= 20; ++id) {
+    ASSERT_EQ(device.Admit(device.MakeCall(id, "streams", 10, 20'000)), Verdict::kAdmitted) << id;
+  }
+  Ticket shorts;
+  shorts.client = "shorts";
+  shorts.seconds = 0.01;
+  shorts.id = 100;
+  EXPECT_EQ(device.scheduler.Admit(shorts).verdict, Verdict::kAdmitted);
+}
+
+TEST(PromptsTest, WhoCannotStartYetHoldsOthersUp) {
+  SchedulerOptions options = Bounded(0.5);
+  options.max_generating = 1;
+  StepDevice device(options);
+  ASSERT_EQ(device.Admit(device.MakeCall(1, "a", 10, 20'000)), Verdict::kAdmitted);
+  for (int i = 0; i < 3; ++i) device.Turn();
+  ASSERT_EQ(device.Admit(device.MakeCall(2, "a", 10, 20'000)), Verdict::kAdmitted);
+  Ticket shorts;
+  shorts.client = "a";
+  shorts.seconds = 0.01;
+  shorts.id = 100;
+  EXPECT_EQ(device.scheduler.Admit(shorts).verdict, Verdict::kQueueFull);
+}
+
 TEST(PromptsTest, GaugesSayWhatIsNotRead) {
   StepDevice device(Bounded(100));
   for (TicketId id = 1; id <= 4; ++id) {

@@ -92,7 +92,7 @@ class Scheduler {
 
   // The lane's device answers no more: who generates there has ended, who waits for it alone
   // leaves, nothing starts there. REQUIRES: no turn runs there.
-  void Lose(int lane);
+  void Lose(int number);
   // The lane does something else until its next NextBatch.
   void Yield(int lane) { LaneAt(lane).yielded = true; }
   bool lost(int lane) const { return LaneAt(lane).lost; }

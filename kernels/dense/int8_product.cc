@@ -28,24 +28,9 @@ void MultiplyRef(const int8_t* unit, const void* x, int64_t columns, int64_t row
 
 }  // namespace
 
-const Int8Kernels kInt8Ref = {"ref",
-                              2,
-                              0,
-                              QuantizeRow<float, int16_t, 0>,
-                              QuantizeRow<uint16_t, int16_t, 0>,
-                              MultiplyRef<int16_t>,
-                              DequantizeRow<float>,
-                              DequantizeRow<uint16_t>,
-                              nullptr};
-const Int8Kernels kInt8ShiftedRef = {"shifted ref",
-                                     1,
-                                     128,
-                                     QuantizeRow<float, uint8_t, 128>,
-                                     QuantizeRow<uint16_t, uint8_t, 128>,
-                                     MultiplyRef<uint8_t>,
-                                     DequantizeRow<float>,
-                                     DequantizeRow<uint16_t>,
-                                     nullptr};
+const Int8Kernels kInt8Ref = MakeInt8Kernels<int16_t, 0>("ref", MultiplyRef<int16_t>);
+const Int8Kernels kInt8ShiftedRef =
+    MakeInt8Kernels<uint8_t, 128>("shifted ref", MultiplyRef<uint8_t>);
 
 const Int8Kernels* Int8KernelsOfAvx2() { return IsaSupported(Isa::kAvx2) ? &kInt8Avx2 : nullptr; }
 

@@ -75,14 +75,6 @@ void Multiply(const int8_t* unit, const void* x, int64_t columns, int64_t rows, 
 
 }  // namespace
 
-extern const Int8Kernels kInt8Avx2 = {"avx2",
-                                      2,
-                                      0,
-                                      QuantizeRow<float, int16_t, 0>,
-                                      QuantizeRow<uint16_t, int16_t, 0>,
-                                      Multiply,
-                                      DequantizeRow<float>,
-                                      DequantizeRow<uint16_t>,
-                                      nullptr};
+extern const Int8Kernels kInt8Avx2 = MakeInt8Kernels<int16_t, 0>("avx2", Multiply);
 
 }  // namespace longview::kernels

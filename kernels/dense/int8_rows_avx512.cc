@@ -4,14 +4,6 @@
 
 namespace longview::kernels {
 
-extern const Int8Kernels kInt8Avx512Rows = {"avx512",
-                                            1,
-                                            128,
-                                            QuantizeRow<float, uint8_t, 128>,
-                                            QuantizeRow<uint16_t, uint8_t, 128>,
-                                            nullptr,
-                                            DequantizeRow<float>,
-                                            DequantizeRow<uint16_t>,
-                                            nullptr};
+extern const Int8Kernels kInt8Avx512Rows = MakeInt8Kernels<uint8_t, 128>("avx512", nullptr);
 
 }  // namespace longview::kernels

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/dense/int8_product.h"
+
 namespace longview::kernels {
 namespace {
 
@@ -64,6 +66,19 @@ void DequantizeRow(const int32_t* sums, const int32_t* offsets, const float* sca
   for (int64_t o = 0; o < count; ++o) {
     Narrow(static_cast<float>(sums[o] - offsets[o]) * scales[o] * row_scale, y + o);
   }
+}
+
+// The operations of this file's instruction set on activations of type Q, shifted by kShift.
+template <typename Q, int kShift>
+constexpr Int8Kernels MakeInt8Kernels(const char* name, decltype(Int8Kernels::multiply) multiply) {
+  return {.name = name,
+          .element_bytes = sizeof(Q),
+          .shift = kShift,
+          .quantize = QuantizeRow<float, Q, kShift>,
+          .quantize_bf16 = QuantizeRow<uint16_t, Q, kShift>,
+          .multiply = multiply,
+          .dequantize = DequantizeRow<float>,
+          .dequantize_bf16 = DequantizeRow<uint16_t>};
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace longview::models {
 
 enum class Int8Support {
   kNone,     // Plain loops: slower than fp32.
-  kWidened,  // AVX2: by 16-bit products, about 1.5 times as fast as fp32.
+  kWidened,  // AVX2: by 16-bit products, exact and faster than fp32.
   kNative,   // An int8 dot product (VNNI, AMX), through oneDNN's microkernels.
 };
 

@@ -25,6 +25,8 @@ class Int8Linear {
 
   // Bytes of Multiply's scratch: the quantised rows.
   size_t ScratchBytes(int64_t rows) const;
+  // A row's share of it.
+  int64_t QuantizedRowBytes() const { return row_bytes() + static_cast<int64_t>(sizeof(float)); }
 
   // y [rows, out] = x [rows, in] W^T, both of `compute`: fp32 or bf16.
   void Multiply(const void* x, int64_t rows, Compute compute, std::byte* scratch, void* y,

@@ -289,7 +289,9 @@ int64_t Linear::in() const { return packed_->in; }
 int64_t Linear::out() const { return packed_->out; }
 Compute Linear::compute() const { return packed_->compute; }
 PanelSizes Linear::sizes() const { return packed_->sizes; }
-bool Linear::int8() const { return packed_->int8 != nullptr && packed_->observer == nullptr; }
+int64_t Linear::QuantizedRowBytes() const {
+  return packed_->int8 != nullptr ? packed_->int8->QuantizedRowBytes() : 0;
+}
 int64_t Linear::bytes() const {
   const int64_t int8 = packed_->int8 != nullptr ? packed_->int8->bytes() : 0;
   if (!packed_->weight.defined()) return int8;

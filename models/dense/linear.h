@@ -102,7 +102,8 @@ class Linear {
   Compute compute() const;
   PanelSizes sizes() const;
   int64_t bytes() const;  // Size of the pack.
-  bool int8() const;      // Whether products are.
+  // Bytes that a product takes for a row beside its result: a quantised row, if products are int8.
+  int64_t QuantizedRowBytes() const;
 
   // One panel: x is [panel_rows, in] without gaps, all of it readable; panel_rows is a size that
   // sizes() allows. The first `used` rows count, the others hold anything: the observer hears

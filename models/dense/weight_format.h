@@ -1,10 +1,8 @@
 // How the linears of a model are packed when it is loaded.
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "models/dense/compute.h"
@@ -32,11 +30,11 @@ class Int8Linears {
       found_.insert(name);
       return false;
     }
-    taken_.push_back(name);
+    ++taken_;
     return true;
   }
 
-  const std::vector<std::string>& taken() const { return taken_; }
+  int taken() const { return taken_; }  // Number of int8 linears.
   const std::set<std::string>& kept() const { return kept_; }
   // Names of `kept` that the model has no linear of.
   std::vector<std::string> Unknown() const {
@@ -54,7 +52,7 @@ class Int8Linears {
  private:
   const std::set<std::string> kept_;
   std::set<std::string> found_;
-  std::vector<std::string> taken_;
+  int taken_ = 0;
 };
 
 struct WeightFormat {

@@ -54,7 +54,7 @@ absl::Status NoteInt8(const ModelDirectory& directory, const Placement& place,
         absl::StrCat(directory.path, "/longview.json: int8_keep: \"", unknown[0],
                      "\" is no linear of this model that could be int8"));
   }
-  std::string note = absl::StrCat("int8: ", place.int8->taken().size(), " linears, all else in ",
+  std::string note = absl::StrCat("int8: ", place.int8->taken(), " linears, all else in ",
                                   ComputeName(place.compute));
   if (!place.int8->kept().empty()) {
     absl::StrAppend(&note, ", and so ", absl::StrJoin(place.int8->kept(), ", "));

@@ -7,9 +7,9 @@
 namespace longview::models {
 
 int64_t QuantizedColumns(const Weight& weight) {
-  if (!weight.host || !weight.host->linear.int8()) return 0;
-  // 16-bit integers at most, and a scale a row.
-  return weight.in + 16;
+  if (!weight.host) return 0;
+  const int64_t element = ElementBytes(weight.host->linear.compute());
+  return (weight.host->linear.QuantizedRowBytes() + element - 1) / element;
 }
 
 void Table::CopyRow(int64_t row, float* to) const {

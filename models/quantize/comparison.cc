@@ -5,21 +5,14 @@
 #include <map>
 #include <numeric>
 
+#include "kernels/vision/nms.h"
+
 namespace longview::models {
 namespace {
 
 constexpr float kLeastOverlap = 0.5F;
 
-float Area(const Detection& box) { return (box.x1 - box.x0) * (box.y1 - box.y0); }
-
-// Intersection over union.
-float Overlap(const Detection& a, const Detection& b) {
-  const float width = std::min(a.x1, b.x1) - std::max(a.x0, b.x0);
-  const float height = std::min(a.y1, b.y1) - std::max(a.y0, b.y0);
-  if (width <= 0 || height <= 0) return 0;
-  const float both = width * height;
-  return both / (Area(a) + Area(b) - both);
-}
+kernels::Box BoxOf(const Detection& found) { return {found.x0, found.y0, found.x1, found.y1}; }
 
 // Sum of the gains of the first places of an order, each by the logarithm of its place.
 double DiscountedGain(std::span<const double> gains, std::span<const size_t> order) {
@@ -121,7 +114,7 @@ BoxMatches MatchBoxes(std::span<const Detection> exact, std::span<const Detectio
     float overlap = kLeastOverlap;
     for (size_t i = 0; i < exact.size(); ++i) {
       if (taken[i] || exact[i].id != box.id) continue;
-      const float own = Overlap(exact[i], box);
+      const float own = kernels::Overlap(BoxOf(exact[i]), BoxOf(box));
       if (own < overlap || (own == overlap && best != exact.size())) continue;
       best = i;
       overlap = own;

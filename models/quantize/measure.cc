@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/config/json_reader.h"
+#include "models/pauses.h"
 #include "models/status_macros.h"
 
 namespace longview::models {
@@ -21,8 +22,7 @@ absl::StatusOr<std::unique_ptr<Item>> PrepareProbe(const Model& model, const Pro
 absl::StatusOr<Answer> RunBatch(Model& model, const Item& item) {
   const Item* const batch[] = {&item};
   const std::unique_ptr<Run> run = model.Begin(batch);
-  while (run->Advance()) {
-  }
+  RunToEnd(*run);
   return run->Take(0);
 }
 
@@ -30,9 +30,7 @@ absl::StatusOr<Answer> RunSteps(Model& model, const Item& item) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Generation> generation, model.Start(item));
   while (!generation->done()) {
     const StepGrant grant = {generation.get(), generation->need().prefill};
-    const std::unique_ptr<Run> run = model.BeginStep({&grant, 1});
-    while (run->Advance()) {
-    }
+    RunToEnd(*model.BeginStep({&grant, 1}));
   }
   return generation->Take();
 }

@@ -1,6 +1,7 @@
 #include "tests/models/encoder/encoder_case.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -23,6 +24,9 @@ const std::map<std::string, EncoderGoldens>& Goldens() {
       {"xlm_roberta", {MakeRoberta, 0.5, 0.5}}};
   return kGoldens;
 }
+
+// How far int8 may be off, of the largest value that a case expects.
+constexpr double kInt8Share = 0.25;
 
 // The names of the inputs: the documents of a pair are numbered from 0 or from 1.
 std::vector<std::string> InputsOf(const GoldenCase& golden) {
@@ -64,8 +68,15 @@ EncoderCase::EncoderCase(const EncoderCaseName& name) : golden_(name.name, name.
   limits_.fp32 = golden_.tolerance("logits");
   limits_.bf16 = task == Task::kFillMask ? family.bf16_of_vocabularies : family.bf16;
   limits_.fp16 = limits_.bf16 / 5;  // Three bits more; the limit is not quite as much tighter.
-  limits_.int8 = limits_.bf16;      // Seven bits and a sign, but of a row's own scale.
   task == Task::kMultipleChoice ? AskChoices() : AskItems(task);
+  double largest = 0;
+  for (const std::vector<Wanted>& tensors : wanted_) {
+    for (const Wanted& wanted : tensors) {
+      for (const double value : wanted.values) largest = std::max(largest, std::abs(value));
+    }
+  }
+  // A share of the largest value, so that a small model's answers can be wrong.
+  limits_.int8 = kInt8Share * largest;
 }
 
 std::vector<std::string> EncoderCase::Names(const std::string& family) {

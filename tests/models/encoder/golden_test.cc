@@ -22,7 +22,8 @@ TEST_P(EncoderGoldenTest, AloneAndTogether) {
     if (model->info().dtype != dtype) continue;
     const double error = golden.Error(ExpectSameBitsAloneAndTogether(*model, golden.requests()));
     EXPECT_LE(error, limit);
-    std::printf("%-40s %s largest error %.2e\n", GetParam().name.c_str(), dtype, error);
+    std::printf("%-40s %s largest error %.2e of %.2e\n", GetParam().name.c_str(), dtype, error,
+                limit);
   }
 }
 

@@ -49,6 +49,36 @@ def test_floods_of_frames(victim, name):
         figures["turns"] = flood(victim, FRAMES[name])
 
 
+@pytest.mark.parametrize("reads", [True, False], ids=["read", "not read"])
+def test_pings_beside_a_call(victim, reads):
+    """The connection has a call, so that bytes without one do not close it; answers may go unread."""
+    block = frame(PING, 0, 0, b"12345678") * 500
+
+    def begin():
+        attacker = Http2(victim.grpc_port).await_settings()
+        attacker.call(1, CLASSIFY)
+        attacker.socket.setblocking(False)
+        return attacker, 0
+
+    with victim.watched() as figures:
+        figures["sent_MB"] = 0
+        attackers = [begin() for _ in range(4)]
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            for i, (attacker, offset) in enumerate(attackers):
+                try:
+                    count = attacker.socket.send(block[offset:])
+                except BlockingIOError:
+                    count = 0
+                figures["sent_MB"] += count / 1e6
+                attackers[i] = (attacker, (offset + count) % len(block))
+                if reads:
+                    attacker.read(0)
+        for attacker, _ in attackers:
+            assert not attacker.closed
+            attacker.close()
+
+
 @pytest.mark.parametrize("whole", [False, True], ids=["headers", "whole calls"])
 def test_rapid_reset(victim, whole):
     """Streams opened and reset in one breath (CVE-2023-44487)."""

@@ -17,8 +17,7 @@ using kernels::cuda::testing::EmulatedPlugin;
 std::vector<DevicePlace> PlacesOfDevices() {
   std::vector<DevicePlace> places = {
       {"host", [] { return Device::OnHost(EmulatedPlugin()); }},
-      {"host, threads falling",
-       [] { return Device::OnHost(EmulatedPlugin(ThreadOrder::kFalling)); }}};
+      {kFallingPlace, [] { return Device::OnHost(EmulatedPlugin(ThreadOrder::kFalling)); }}};
   const kernels::cuda::DriverDevices driver = kernels::cuda::CountDriverDevices();
   if (driver.count > 0) {
     places.push_back({"cuda:0", [] {

@@ -13,6 +13,9 @@
 
 namespace longview::models {
 
+// Name of the host with threads in falling order.
+inline constexpr char kFallingPlace[] = "host, threads falling";
+
 struct DevicePlace {
   std::string name;
   std::function<std::unique_ptr<Device>()> open;

@@ -61,14 +61,15 @@ std::string TestName(const ::testing::TestParamInfo<EncoderCaseName>& info) {
   return info.param.family + "_" + info.param.name;
 }
 
-EncoderCase::EncoderCase(const EncoderCaseName& name) : golden_(name.name, name.family) {
+EncoderCase::EncoderCase(const EncoderCaseName& name, size_t most_pooled)
+    : golden_(name.name, name.family) {
   const EncoderGoldens& family = Goldens().at(name.family);
   const Task task = TaskOf(golden_, name.name);
   make_ = family.make;
   limits_.fp32 = golden_.tolerance("logits");
   limits_.bf16 = task == Task::kFillMask ? family.bf16_of_vocabularies : family.bf16;
   limits_.fp16 = limits_.bf16 / 5;  // Three bits more; the limit is not quite as much tighter.
-  task == Task::kMultipleChoice ? AskChoices() : AskItems(task);
+  task == Task::kMultipleChoice ? AskChoices() : AskItems(task, most_pooled);
   double largest = 0;
   for (const std::vector<Wanted>& tensors : wanted_) {
     for (const Wanted& wanted : tensors) {
@@ -102,7 +103,7 @@ std::vector<std::string> EncoderCase::Families() {
   return families;
 }
 
-void EncoderCase::AskItems(Task task) {
+void EncoderCase::AskItems(Task task, size_t most_pooled) {
   struct Pooled {
     std::string output, pooling;
   };
@@ -132,6 +133,8 @@ void EncoderCase::AskItems(Task task) {
     }
     requests_.push_back(std::move(request));
     wanted_.push_back(std::move(tensors));
+    const TokenInput& tokens = *requests_.back().tokens;
+    if (!requests_.back().tensors.empty() && tokens.ids.size() > most_pooled) continue;
     for (const Pooled& pooled : kPooled) {
       if (!asked(pooled.output)) continue;
       requests_.push_back(TokenRequest(Task::kEmbedding, golden_.Tokens(item), {"embedding"}));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -26,7 +28,8 @@ struct TypeLimits {
 
 class EncoderCase {
  public:
-  explicit EncoderCase(const EncoderCaseName& name);
+  // Items of over `most_pooled` tokens are not asked for pooled embeddings beside their states.
+  explicit EncoderCase(const EncoderCaseName& name, size_t most_pooled = SIZE_MAX);
 
   // The encoders among a family's cases, sorted; the others are generators and parts of models.
   static std::vector<std::string> Names(const std::string& family);
@@ -37,7 +40,8 @@ class EncoderCase {
 
   const GoldenCase& golden() const { return golden_; }
   MakeEncoder make() const { return make_; }
-  // For each item one request for the tensors of its task, and one for each pooled embedding.
+  // For each item one request for the tensors of its task, and one for each pooled embedding that
+  // it is asked for.
   const std::vector<Request>& requests() const { return requests_; }
   // In fp32 the fixture's tolerance.
   const TypeLimits& limits() const { return limits_; }
@@ -51,7 +55,7 @@ class EncoderCase {
     std::vector<double> values;  // Empty where the case expects nothing.
   };
 
-  void AskItems(Task task);
+  void AskItems(Task task, size_t most_pooled);
   void AskChoices();
 
   const GoldenCase golden_;

@@ -22,7 +22,8 @@ from server_process import ROOT, SERVER
 VERSIONS = ("1.28", "1.31", "1.34")
 OVERLAYS = ("cpu", "gpu", "monitoring", "secured")
 VALUES = sorted((CHART / "ci").glob("*.yaml"))
-FILES = sorted(path for path in KUBERNETES.rglob("*.yaml") if is_kubernetes_file(path))
+BULK = ROOT / "deploy/bulk/kubernetes"
+FILES = sorted(path for folder in (KUBERNETES, BULK) for path in folder.rglob("*.yaml") if is_kubernetes_file(path))
 SCHEMAS = pathlib.Path(os.environ.get("DEPS_DIR", ROOT / ".deps")) / "schemas"
 
 

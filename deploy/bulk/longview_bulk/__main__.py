@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import pathlib
+import signal
 import sys
 from typing import Any, Counter, List, Sequence
 
@@ -78,7 +79,10 @@ def run(command: Command, arguments: List[str]) -> int:
 
 def main(arguments: List[str]) -> int:
     try:
-        return run(parse_command(arguments), arguments)
+        command = parse_command(arguments)
+        if not command.events:  # The supervisor of a worker replaces it, unless it ended it itself.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        return run(command, arguments)
     except UsageError as error:
         print(f"longview_bulk: {error}", file=sys.stderr)
         return 2
@@ -88,7 +92,8 @@ def main(arguments: List[str]) -> int:
         print(f"longview_bulk: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("longview_bulk: stopped; the same command goes on from here", file=sys.stderr)
+        if "--events" not in arguments:
+            print("longview_bulk: stopped; the same command goes on from here", file=sys.stderr)
         return 130
 
 

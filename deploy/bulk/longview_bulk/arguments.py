@@ -7,8 +7,7 @@ import dataclasses
 import os
 from typing import Any, List, NoReturn, Optional
 
-from longview_bulk.server import parse
-from longview_bulk.settings import Question, Service, UsageError
+from longview_bulk.settings import Question, Service, UsageError, parse
 from longview_bulk.tasks import OUTCOME, PLACE, TASKS
 
 

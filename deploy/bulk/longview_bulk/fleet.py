@@ -10,8 +10,8 @@ import time
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
 from longview_bulk import pace
-from longview_bulk.server import Server, parse
-from longview_bulk.settings import RunError, Service
+from longview_bulk.server import Server
+from longview_bulk.settings import RunError, Service, parse
 
 _TICK = 0.5  # Seconds between two looks at /metrics.
 _RESOLVE = 30.0  # Seconds between two looks at the names.

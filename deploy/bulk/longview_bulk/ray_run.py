@@ -73,7 +73,7 @@ def run_ray(work: Work, service: Service, chunks: Iterable[Chunk], address: Opti
     if not items:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Nothing is reported to Ray's makers.
-    ray.init(address=address, ignore_reinit_error=True, log_to_driver=False)
+    ray.init(address=address, ignore_reinit_error=True)
     # Actors that die are started again, and their tasks repeated, without end: Ray Data's default.
     ray.data.DataContext.get_current().enable_progress_bars = False
     data = ray.data.from_items(items, override_num_blocks=min(len(items), _BLOCKS)).map_batches(

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Optional, Tuple
+import sys
+import time
+from typing import Optional
 
 import longview
 
 from longview_bulk import pace
-from longview_bulk.settings import Service, UsageError
-
-
-def parse(entry: str) -> Tuple[str, int, int]:
-    """Host, gRPC port and HTTP port of host:grpc_port[/http_port]."""
-    address, _, http = entry.partition("/")
-    host, _, port = address.rpartition(":")
-    if not host or not port.isdigit() or not (http or "8080").isdigit():
-        raise UsageError(f"--servers: {entry[:64]!r} is not HOST:GRPC_PORT or HOST:GRPC_PORT/HTTP_PORT")
-    return host.strip("[]"), int(port), int(http or 8080)
+from longview_bulk.settings import Service
 
 
 class Server:
@@ -43,14 +36,19 @@ class Server:
 
     async def revive(self) -> None:
         """Returns when the server answers again."""
-        delay = 0.2
+        delay, begun, told = 0.2, time.monotonic(), False
         while True:
             try:
                 await asyncio.wait_for(self.client.models(), 5)
+                if told:
+                    print(f"{self.address} answers again", file=sys.stderr)
                 return
             except (longview.LongviewError, asyncio.TimeoutError):
                 if self.in_flight == 0:  # A new connection does not wait as long as the broken one would.
                     await self.client.close()
                     self.client = self._connect()
+            if not told and time.monotonic() - begun > 1:
+                told = True
+                print(f"{self.address} does not answer", file=sys.stderr)
             await asyncio.sleep(delay)
             delay = min(1.5 * delay, 3.0)

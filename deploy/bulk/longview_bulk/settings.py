@@ -61,3 +61,12 @@ class Service:
     @property
     def secured(self) -> bool:
         return self.tls or self.ca is not None or self.cert is not None
+
+
+def parse(entry: str) -> Tuple[str, int, int]:
+    """Host, gRPC port and HTTP port of host:grpc_port[/http_port]."""
+    address, _, http = entry.partition("/")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit() or not (http or "8080").isdigit():
+        raise UsageError(f"--servers: {entry[:64]!r} is not HOST:GRPC_PORT or HOST:GRPC_PORT/HTTP_PORT")
+    return host.strip("[]"), int(port), int(http or 8080)

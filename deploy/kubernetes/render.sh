@@ -21,10 +21,12 @@ render() {
   } >"$out/$file"
 }
 
+# Nobody's count of pods: the Deployments have none, so that applying them leaves the one that an
+# autoscaler or `kubectl scale` has set.
 for part in deployment services serviceaccount poddisruptionbudget networkpolicy; do
-  render $part base/$part.yaml
-  render $part overlays/secured/$part.yaml --set apiKeys.secretName=longview-keys \
-    --set tls.secretName=longview-tls
+  render $part base/$part.yaml --set autoscaling.kind=hpa
+  render $part overlays/secured/$part.yaml --set autoscaling.kind=hpa \
+    --set apiKeys.secretName=longview-keys --set tls.secretName=longview-tls
 done
 render autoscaling overlays/cpu/hpa.yaml --set autoscaling.kind=hpa
 render autoscaling samples/keda-scaledobject.yaml --set autoscaling.kind=keda

@@ -235,6 +235,13 @@ def test_overlays(kustomize, overlay):
     understood(documents)
 
 
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_nothing_that_is_applied_has_a_count(kustomize, overlay):
+    """`kubectl apply` takes away a count that it once gave: none is given."""
+    assert all("replicas" not in document["spec"] for document in kustomize(overlay)
+               if document["kind"] == "Deployment")
+
+
 def test_kserve_overlay_builds(kustomize):
     kinds = sorted(document["kind"] for document in kustomize("kserve"))
     assert kinds == ["ClusterServingRuntime", *["InferenceService"] * 3]
@@ -317,6 +324,19 @@ def test_helm_refuses(tool, wrong):
                            wrong], capture_output=True, text=True)
     assert done.returncode != 0
     assert wrong.partition("=")[0] in done.stderr
+
+
+@pytest.mark.parametrize("endpoint,port", [
+    ("https://huggingface.co", 443), ("http://mirror.example", 80), ("https://mirror.example:8443/hub", 8443)])
+def test_a_download_may_pass(tool, endpoint, port):
+    """The network policy opens the port of the hub or its mirror."""
+    documents = helm_template(tool("helm"), "--values", CHART / "ci/download.yaml", "--set",
+                              f"models.download.endpoint={endpoint}")
+    policy, = [document for document in documents if document["kind"] == "NetworkPolicy"]
+    ports = [one["port"] for rule in policy["spec"]["egress"] for one in rule["ports"]]
+    assert ports == [53, 53, port]
+    (_, pod), = pods(documents)
+    assert f"'{endpoint}/your-organisation/" in pod["initContainers"][0]["args"][0]
 
 
 def test_resources_of_other_projects(tool):

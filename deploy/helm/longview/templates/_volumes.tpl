@@ -64,7 +64,7 @@
       {{- range $download.files }}
       mkdir -p "$(dirname '{{ .path }}')"
       curl --fail --silent --show-error --location --retry 5 --output '{{ .path }}' \
-        'https://huggingface.co/{{ $repository }}/resolve/{{ $revision }}/{{ .path }}'
+        '{{ $download.endpoint | trimSuffix "/" }}/{{ $repository }}/resolve/{{ $revision }}/{{ .path }}'
       echo '{{ .sha256 }}  {{ .path }}' | sha256sum -c -
       {{- end }}
   securityContext:

@@ -39,6 +39,7 @@ def _account(work: Work, chunks: Sequence[Chunk], progress: Progress) -> int:
             versions.update(found.versions)
     by = ", ".join(f"{count:,} of version {version}" for version, count in sorted(versions.items()))
     progress.say(f"{rows:,} rows written, {errors:,} with an error; answers: {by or 'none'}")
+    parts.tidy(work.output)
     if left:
         raise RunError(f"{left} chunks are not written; run the same command again")
     if errors:

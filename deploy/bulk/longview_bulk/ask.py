@@ -84,8 +84,8 @@ async def _call(fleet: Fleet, server: Server, question: Question, value: Any) ->
         elif error.code in _BROKEN:
             fleet.note_gone(server)
         else:
-            fleet.note_answer(server, 0.0)
+            fleet.note_answer(server, 0.0, 0)
         raise
     last = answer[-1] if task.streams else answer
-    fleet.note_answer(server, last.timing.queue_seconds)
+    fleet.note_answer(server, last.timing.queue_seconds, last.timing.batch_items)
     return Outcome({**task.values(answer), "model": last.model, "model_version": last.version})

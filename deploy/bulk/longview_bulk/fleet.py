@@ -59,9 +59,10 @@ class Fleet:
         server.in_flight -= 1
         self._grant()
 
-    def note_answer(self, server: Server, queue_seconds: float) -> None:
+    def note_answer(self, server: Server, queue_seconds: float, batch: int) -> None:
+        """How long the item waited, and how many were in its batch."""
         self.answered = time.monotonic()
-        server.waited = max(server.waited, queue_seconds)
+        server.waited, server.batch = max(server.waited, queue_seconds), max(server.batch, batch)
 
     def note_refusal(self, server: Server, seconds: float) -> None:
         """The server asked to be left alone for so long."""
@@ -113,8 +114,8 @@ class Fleet:
         # Without /metrics the longest wait of late answers stands for the queue.
         queued = server.waited if queued is None else queued
         server.limit = pace.next_limit(server.limit, server.used, queued, self.service.queued_seconds, server.refused,
-                                       self.service.max_in_flight)
-        server.used, server.refused, server.waited = server.in_flight, False, 0.0
+                                       server.batch, self.service.max_in_flight)
+        server.used, server.refused, server.waited, server.batch = server.in_flight, False, 0.0, 0
 
     def _fail(self, error: RunError) -> None:
         self._failure = error

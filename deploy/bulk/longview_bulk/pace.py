@@ -11,16 +11,18 @@ FIRST = 16  # Calls in flight to a server of which nothing is known yet.
 _SAMPLE = re.compile(r"^longview_queued_work_seconds(?:\{.*\})? (\S+)$", re.MULTILINE)
 
 
-def next_limit(limit: int, used: int, queued: float, target: float, refused: bool, most: int) -> int:
+def next_limit(limit: int, used: int, queued: float, target: float, refused: bool, batch: int, most: int) -> int:
     """The number of calls in flight for the next interval.
 
     used: the most that were in flight during this one. queued: predicted seconds of work that wait
-    in the server, other clients' included. refused: some call was, or missed its deadline.
+    in the server, other clients' included. refused: some call was, or missed its deadline. batch:
+    items of the largest batch that answered; predictions sum up items as if each ran alone, so that
+    one batch running and one waiting are always let be.
     """
     if refused:
         return max(1, limit // 2)
     if queued > 1.25 * target:
-        return max(1, int(limit * max(0.5, target / queued)))
+        return min(limit, max(1, 2 * batch, int(limit * max(0.5, target / queued))))
     if queued < target and used >= limit:
         return min(most, max(limit + 1, limit * 3 // 2))
     return limit

@@ -17,6 +17,8 @@ from longview_bulk.plan import Chunk
 from longview_bulk.settings import RunError
 
 _KEY = b"longview_bulk"
+# A folder that readers of the output leave out, and that is short to list.
+_TEMPORARY = ".temporary"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +41,16 @@ def _final(folder: pathlib.Path, chunk: Chunk) -> pathlib.Path:
 
 def remove_leftovers(folder: pathlib.Path, chunk: Chunk) -> None:
     """Removes what dead workers left of the chunk. One that is alive loses its temporary and gives up."""
-    for path in folder.glob(f".{_final(folder, chunk).name}.*"):
+    for path in (folder / _TEMPORARY).glob(f"{_final(folder, chunk).name}.*"):
         path.unlink(missing_ok=True)
+
+
+def tidy(folder: pathlib.Path) -> None:
+    """After the last part: removes the folder of temporaries, unless another worker still has one."""
+    try:
+        (folder / _TEMPORARY).rmdir()
+    except OSError:
+        pass
 
 
 def summary(folder: pathlib.Path, chunk: Chunk) -> Optional[Summary]:
@@ -64,8 +74,8 @@ class Writer:
 
     def __init__(self, folder: pathlib.Path, chunk: Chunk, schema: pa.Schema) -> None:
         self._final, self._chunk = _final(folder, chunk), chunk
-        # A leading dot: readers of the folder leave it out.
-        self._temporary = folder / f".{self._final.name}.{secrets.token_hex(8)}"
+        (folder / _TEMPORARY).mkdir(exist_ok=True)
+        self._temporary = folder / _TEMPORARY / f"{self._final.name}.{secrets.token_hex(8)}"
         self._writer = pq.ParquetWriter(self._temporary, schema)
         self._errors, self._rows = 0, 0
         self._versions: Counter[str] = collections.Counter()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -56,6 +57,10 @@ class Plan:
     @property
     def rows(self) -> int:
         return sum(file.rows for file in self.files)
+
+    @functools.cached_property
+    def by_name(self) -> Dict[str, File]:
+        return {file.name: file for file in self.files}
 
     def chunks(self) -> Iterator[Chunk]:
         number = 0

@@ -68,7 +68,7 @@ async def run_chunks(work: Work, fleet: Fleet, chunks: Iterator[Chunk], report: 
 
 async def run_chunk(work: Work, fleet: Fleet, chunk: Chunk, report: Report) -> Optional[parts.Summary]:
     """The chunk's part; None if another worker does the chunk."""
-    check_unchanged(work.question.input, next(file for file in work.plan.files if file.name == chunk.file))
+    check_unchanged(work.question.input, work.plan.by_name[chunk.file])
     parts.remove_leftovers(work.output, chunk)
     again = work.retry_errors and parts.summary(work.output, chunk) is not None
     previous = parts.Previous(work.output, chunk) if again else None

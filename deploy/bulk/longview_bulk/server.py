@@ -21,7 +21,7 @@ class Server:
         self.host, self.http_port = host, http_port
         self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.limit, self.in_flight, self.used, self.paused = pace.FIRST, 0, 0, 0.0
-        self.refused, self.waited = False, 0.0
+        self.refused, self.waited, self.batch = False, 0.0, 0
         self.reviving: Optional[asyncio.Task[None]] = None
         self._service = service
         self.client = self._connect()

@@ -53,4 +53,4 @@ def answers(output):
 
 
 def nothing_left_over(output):
-    return not [path for path in pathlib.Path(output).iterdir() if path.name.startswith(".")]
+    return not [path for path in pathlib.Path(output).rglob(".*") if path.is_file() or any(path.iterdir())]

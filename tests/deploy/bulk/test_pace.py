@@ -20,7 +20,13 @@ from longview_bulk.progress import Progress
     (250, 250, 0.0, False, 256),
     (1, 1, 0.0, False, 2)])
 def test_the_next_limit(limit, used, queued, refused, then):
-    assert next_limit(limit, used, queued, 2.0, refused, 256) == then
+    assert next_limit(limit, used, queued, 2.0, refused, 0, 256) == then
+
+
+def test_a_batch_that_runs_and_one_that_waits_are_let_be():
+    assert next_limit(100, 100, 60.0, 2.0, False, 40, 256) == 80
+    assert next_limit(60, 60, 60.0, 2.0, False, 40, 256) == 60
+    assert next_limit(100, 100, 60.0, 2.0, True, 40, 256) == 50
 
 
 @pytest.mark.parametrize("rate, cost", [(50, 1 / 50), (1000, 1 / 1000)])
@@ -28,7 +34,7 @@ def test_the_queue_settles_at_the_target(rate, cost):
     """By a server whose queue is all that is in flight, as far as 256 calls can fill it."""
     limit = 16
     for _ in range(40):
-        limit = next_limit(limit, limit, limit * cost, 2.0, False, 256)
+        limit = next_limit(limit, limit, limit * cost, 2.0, False, 0, 256)
     assert 0.75 * min(2.0, 256 / rate) <= limit * cost <= 1.25 * 2.0
 
 

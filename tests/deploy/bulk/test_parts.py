@@ -29,6 +29,7 @@ def test_a_part_says_what_it_is(tmp_path):
     assert parts.summary(tmp_path, CHUNK) is None and not list(tmp_path.glob("part*"))
     found = writer.commit()
     assert found == parts.summary(tmp_path, CHUNK) == parts.Summary("abc", 4, 1, {"1": 3})
+    parts.tidy(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["part-000003-abc.parquet"]
     assert pq.read_table(tmp_path).num_rows == 4
     assert [row["error_code"] for row in parts.Previous(tmp_path, CHUNK).take(4)] == [None] * 3 + ["INTERNAL"]
@@ -37,12 +38,14 @@ def test_a_part_says_what_it_is(tmp_path):
 def test_what_dead_workers_left_is_removed(tmp_path):
     dead = written(tmp_path)
     other = written(tmp_path, Chunk(4, "def", "a.parquet", 14, 18, 0))
-    assert len(list(tmp_path.glob(".part*"))) == 2
+    assert len(list((tmp_path / ".temporary").iterdir())) == 2
     parts.remove_leftovers(tmp_path, CHUNK)
-    assert len(list(tmp_path.glob(".part*"))) == 1
+    assert len(list((tmp_path / ".temporary").iterdir())) == 1
     with pytest.raises(parts.Taken):  # One that was slow and not dead writes nothing.
         dead.commit()
+    parts.tidy(tmp_path)  # Not while the other is there.
     other.abandon()
+    parts.tidy(tmp_path)
     assert not list(tmp_path.iterdir())
 
 

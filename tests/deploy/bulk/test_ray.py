@@ -51,7 +51,7 @@ def test_twenty_thousand_rows(environment, tmp_path, ray):
     """A worker and the server are killed in the middle; the server is started again."""
     from rolling import fixed_ports
     source, output = tmp_path / "a.parquet", tmp_path / "out"
-    write_rows(source, texts(20_000, 400))
+    write_rows(source, texts(20_000, 80))
     ports = fixed_ports("127.0.0.1", 2)
     flags = [f"--grpc_port={ports[0]}", f"--http_port={ports[1]}"]
     server = Server([ZOO / "code-language"], *flags)

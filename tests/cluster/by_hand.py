@@ -1,7 +1,7 @@
 """A cluster to look at: brings one up with the image of the project loaded, prints how to talk to it,
 and takes it down at the end of its input (Ctrl-D) or when it is ended.
 
-    tests/cluster/by_hand.py [TARBALL]        as root; TARBALL: build/longview-*.tar.gz
+    python tests/cluster/by_hand.py [TARBALL]   as root; TARBALL: build/longview-*.tar.gz
 """
 
 import os

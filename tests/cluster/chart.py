@@ -1,9 +1,11 @@
 """The chart of deploy/helm in a cluster: installed, changed, asked, removed."""
 
 import json
+import os
 import time
 
 from node import DEPS, ROOT, wait_until
+from rolling import Refusal
 
 CHART = ROOT / "deploy/helm/longview"
 # Short enough for a test, long enough for clients to see a pod leave.
@@ -76,6 +78,42 @@ class Release:
         return self.node.within("curl", "-sS", "--max-time", "60", *arguments,
                                 f"{scheme}://{host}:{port}{path}", **options)
 
+    def status(self, pod, path, port=8080):
+        """The status of a GET to a pod itself; 0 if nobody answers there."""
+        address = f"http://{pod['status']['podIP']}:{port}{path}"
+        said = self.node.run("curl", "-s", "-o", os.devnull, "-w", "%{http_code}", "--max-time", "30",
+                             address, check=False)
+        return int(said)
+
+    def post(self, path, body, pod=None, headers=()):
+        """The text of an answer to a pod itself, or to the Service; Refusal if it is not 200."""
+        host = pod["status"]["podIP"] if pod else f"longview.{self.namespace}.svc.cluster.local"
+        said = self.node.within(
+            "curl", "-sS", "--max-time", "1200", "-w", "\n%{http_code} %header{retry-after}",
+            "--data-binary", "@-", *(f"-H{header}" for header in headers), f"http://{host}:8080{path}",
+            input=json.dumps(body), timeout=1300)
+        text, _, line = said.rpartition("\n")
+        status, _, retry_after = line.partition(" ")
+        if status != "200":
+            raise Refusal(int(status), text, retry_after)
+        return text
+
+    def poster(self, pod=None):
+        """post(path, body) as rolling.poster makes it."""
+        return lambda path, body: self.post(path, body, pod)
+
+    def volume(self, folder):
+        """A PersistentVolume on a folder of the node, and the claim `models` for it."""
+        about = {"accessModes": ["ReadOnlyMany"], "storageClassName": ""}
+        self.apply(
+            {"apiVersion": "v1", "kind": "PersistentVolume",
+             "metadata": {"name": self.namespace, "labels": {"namespace": self.namespace}},
+             "spec": about | {"capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder)},
+                              "persistentVolumeReclaimPolicy": "Retain"}},
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models"},
+             "spec": about | {"volumeName": self.namespace,
+                              "resources": {"requests": {"storage": "1Gi"}}}})
+
     def story(self):
         """What Kubernetes and the servers say, for the report of a failed test."""
         return "\n".join([
@@ -86,8 +124,14 @@ class Release:
     def remove(self):
         self.helm("uninstall", "longview", "--ignore-not-found", check=False)
         self.kubectl("delete", "namespace", self.namespace, "--timeout=180s", check=False)
+        self.kubectl("delete", "pv", "-l", f"namespace={self.namespace}", check=False)
+
+
+def ready_condition(pod):
+    """The pod's condition Ready; an empty one before the kubelet has seen it."""
+    return next((condition for condition in pod["status"].get("conditions", [])
+                 if condition["type"] == "Ready"), {"status": "Unknown"})
 
 
 def is_ready(pod):
-    return any(condition["type"] == "Ready" and condition["status"] == "True"
-               for condition in pod["status"].get("conditions", []))
+    return ready_condition(pod)["status"] == "True"

@@ -56,8 +56,18 @@ def node(possible, tarball):
 
 
 @pytest.fixture
+def journal(tmp_path, request):
+    """The file that a test's calls are written to; in LONGVIEW_JOURNALS, where that names a folder."""
+    folder = pathlib.Path(os.environ.get("LONGVIEW_JOURNALS", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{request.node.name.partition('[')[0]}.jsonl"
+    file.unlink(missing_ok=True)
+    return file
+
+
+@pytest.fixture
 def release(node, request):
-    """install(**values): the chart in a namespace of its own, gone after the test."""
+    """The chart in a namespace of its own, gone after the test."""
     name = request.node.name.partition("[")[0].removeprefix("test_").replace("_", "-")[:50]
     started = Release(node, name)
     yield started

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -40,6 +41,23 @@ def load_server_image(node, tarball):
             image.write(archive, name, root, config)
             node.load(archive)
             archive.unlink()
+
+
+def load_curl_image(node):
+    """The chart's image for downloads: this machine's curl with its libraries on the base image."""
+    with tempfile.TemporaryDirectory(dir=node.state) as work:
+        root = pathlib.Path(work, "root")
+        subprocess.run(["cp", "-a", image.base_folder(PARTS), root], check=True)
+        program = shutil.which("curl")
+        linked = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+        for path in [program, *re.findall(r"=> (/\S+)", linked)]:
+            target = root / path.lstrip("/")
+            if not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
+        archive = pathlib.Path(work, "image.tar")
+        image.write(archive, CURL_IMAGE, root, {"Env": ["PATH=/usr/bin:/bin"]})
+        node.load(archive)
 
 
 def processes():

@@ -281,6 +281,10 @@ echo 1 >/proc/sys/net/ipv4/ip_forward
         wait_until(lambda: "node1" in self.kubectl("get", "nodes", "-o", "name", check=False), 120,
                    "the node has registered")
         self.kubectl("wait", "--for=condition=Ready", "node/node1", "--timeout=180s")
+        # All pods together would weigh as much as two processes of the machine, and starve beside a build.
+        for name, weight in (("cpu/kubepods/cpu.shares", "8192"), ("kubepods/cpu.weight", "800")):
+            if (_CGROUPS / name).exists():
+                (_CGROUPS / name).write_text(weight)
 
     # ---------- down
 

@@ -147,11 +147,14 @@ def messages(folder):
         pool.FindMessageTypeByName(f"longview.v1.{name}"))
 
 
-def grpc_calls(target, message):
-    """(channel, unary call, streamed call) with the service config that we recommend."""
-    channel = grpc.insecure_channel(target, [
+def grpc_calls(target, message, credentials=None):
+    """(channel, unary call, streamed call) with the service config that we recommend; with TLS where
+    there are credentials."""
+    options = [
         ("grpc.service_config", SERVICE_CONFIG), ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500)])
+        ("grpc.min_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500)]
+    channel = (grpc.secure_channel(target, credentials, options) if credentials
+               else grpc.insecure_channel(target, options))
     service = "/longview.v1.TextService/"
     unary = channel.unary_unary(service + "Classify", message("ClassifyRequest").SerializeToString,
                                 message("ClassifyResponse").FromString)
@@ -175,23 +178,38 @@ def grpc_calls(target, message):
     return channel, classify, generate
 
 
-def http_calls(port, host="127.0.0.1"):
-    """The same over HTTP, a connection per call as curl makes it."""
+class Refusal(AssertionError):
+    """An answer that is not 200. retry_after: the seconds of its Retry-After; None without one."""
+
+    def __init__(self, status, text, retry_after):
+        super().__init__(status, text[:200], retry_after)
+        self.retry_after = float(retry_after) if retry_after else None
+
+
+def poster(port, host="127.0.0.1", seconds=120, context=None):
+    """post(path, body): the bytes of an answer with status 200, by a connection per call as curl makes
+    it. context: returns the SSLContext of a new connection; plaintext without it."""
     def post(path, body):
-        connection = http.client.HTTPConnection(host, port, timeout=120)
+        connection = (http.client.HTTPSConnection(host, port, timeout=seconds, context=context())
+                      if context else http.client.HTTPConnection(host, port, timeout=seconds))
         try:
             connection.request("POST", path, json.dumps(body).encode())
             answer = connection.getresponse()
             text = answer.read()
-            assert answer.status == 200, (answer.status, text[:200])
+            if answer.status != 200:
+                raise Refusal(answer.status, text, answer.getheader("Retry-After"))
             return text
         finally:
             connection.close()
+    return post
 
+
+def http_calls(post):
+    """(unary call, streamed call), the same as grpc_calls makes, by a function of `poster`."""
     def classify():
-        answer = post("/v1/classify", {"model": "code-language", "text": SOURCE})
-        assert json.loads(answer)["labels"]
-        return [(label["name"], label["score"]) for label in json.loads(answer)["labels"]]
+        answer = json.loads(post("/v1/classify", {"model": "code-language", "text": SOURCE}))
+        assert answer["labels"]
+        return [(label["name"], label["score"]) for label in answer["labels"]]
 
     def stream():
         text = post("/v1/completions", {"model": "code-lm", "prompt": SOURCE, "max_tokens": 24,

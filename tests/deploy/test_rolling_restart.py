@@ -6,7 +6,7 @@ through HAProxy, both with the configurations of deploy/balancing.
 
 import pytest
 
-from rolling import HaProxy, Load, Place, grpc_calls, http_calls, messages
+from rolling import HaProxy, Load, Place, grpc_calls, http_calls, messages, poster
 
 
 @pytest.mark.parametrize("restarts", [2, pytest.param(10, marks=pytest.mark.slow)])
@@ -24,7 +24,7 @@ def test_no_call_fails(tool, tmp_path, restarts):
         proxied, proxied_classify, proxied_generate = grpc_calls(
             f"127.0.0.1:{proxy.grpc_port}", message)
         channels = [balanced, proxied]
-        http_classify, http_stream = http_calls(proxy.http_port)
+        http_classify, http_stream = http_calls(poster(proxy.http_port))
         loads = [Load("gRPC", 0.05, classify), Load("gRPC stream", 0.3, generate),
                  Load("gRPC by HAProxy", 0.1, proxied_classify),
                  Load("gRPC stream by HAProxy", 0.5, proxied_generate),

@@ -23,14 +23,16 @@ class Authority:
                  "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE",
                  "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
-    def issue(self, name):
-        """For a server on this machine or for a client: (certificate, key), two paths."""
+    def issue(self, name, *hosts):
+        """For a server on this machine (and on these hosts) or for a client: (certificate, key), two
+        paths."""
         self._serial += 1
         certificate, key = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.ext"
+        names = ",".join(["DNS:localhost", "IP:127.0.0.1", *(f"DNS:{host}" for host in hosts)])
         extensions.write_text("basicConstraints=critical,CA:FALSE\n"
                               "extendedKeyUsage=serverAuth,clientAuth\n"
-                              "subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+                              f"subjectAltName={names}\n")
         _openssl("req", "-new", *_NEW_KEY, "-keyout", key, "-out", request, "-subj", f"/CN={name}")
         _openssl("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
                  "-set_serial", self._serial, "-days", 2, "-out", certificate,

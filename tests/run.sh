@@ -4,7 +4,7 @@
 #
 #   tests/run.sh [--slow] [--sanitize] [--sanitize-cuda] [--fuzz[=SECONDS]] [--parity=DIR] [--real]
 #                [--languages]
-#   tests/run.sh --cluster
+#   tests/run.sh --cluster [--slow]
 #
 # Default: unit and parity tests (GoogleTest), structure checks, the scheduler under
 # ThreadSanitizer, and the black-box suite against the real server with real clients.
@@ -21,7 +21,8 @@
 # --languages  also stock clients of JavaScript, Go, Rust and Java (tests/languages); a language whose
 #             toolchain or registry cannot be had is skipped and named.
 # --cluster   instead of all that: the image and the chart in a Kubernetes node that is made for the
-#             run (tests/cluster), as root. The first time it compiles Kubernetes.
+#             run (tests/cluster), as root. The first time it compiles Kubernetes. With --slow also
+#             more rounds of updates.
 # A test that fails runs once more without neighbours; if it passes then, it counts as passed and is
 # listed as UNSTEADY.
 # LONGVIEW_GOLDEN=DIR in the environment replaces tests/golden in the whole run.
@@ -78,7 +79,7 @@ run_pytest() {
   local name=$1 left_out="not cluster and not real and not languages"
   shift
   if $cluster; then
-    pytest_part "$name" "" "$@"
+    pytest_part "$name" "$($slow || echo not slow)" "$@"
     return
   fi
   $slow || left_out+=" and not slow"

@@ -17,9 +17,11 @@ if [ -z "${LONGVIEW_BUILD:-}" ]; then
   cmake --build build --target longview-server longview -j "$jobs"
 fi
 begin "Packing the tarball"
-cpack --config "${LONGVIEW_BUILD:-build}/CPackConfig.cmake" -B "$results/pack" >"$results/pack.log" ||
-  { cat "$results/pack.log" >&2; exit 1; }
-LONGVIEW_TARBALL=$(ls "$results"/pack/longview-*-linux-x86_64.tar.gz)
+# Where the archive lies is what cpack says: -B and the build's own settings differ between versions.
+cpack --config "${LONGVIEW_BUILD:-build}/CPackConfig.cmake" -B "$results/pack" \
+  -D CPACK_PACKAGE_DIRECTORY="$results/pack" >"$results/pack.log" || { cat "$results/pack.log" >&2; exit 1; }
+LONGVIEW_TARBALL=$(sed -n 's/^CPack: - package: \(.*\.tar\.gz\) generated\.$/\1/p' "$results/pack.log")
+[ -f "$LONGVIEW_TARBALL" ] || { cat "$results/pack.log" >&2; die "cpack made no tarball"; }
 export LONGVIEW_TARBALL
 
 begin "Tests in a cluster"

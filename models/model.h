@@ -332,6 +332,9 @@ struct Cost {
   // holds itself; reading into one: what it grows by.
   double state_bytes = 0;
   double workspace_bytes = 0;  // Scratch while it runs alone.
+  // Multiply-adds of linears and of attention's scores and sums: useful pairs of queries and keys,
+  // rows that an answer needs. A generator's logits are not in it.
+  double multiply_adds = 0;
   double answer_bytes = 0;     // The echoed prompt with its scores; in state_bytes.
   double token_bytes = 0;      // Answer bytes of each generated token; not in state_bytes.
 };

@@ -21,10 +21,10 @@ Outcome EstimateOne(const Client& client, const v1::EstimateRequest& request) {
   const std::string length = usage.width() > 0
                                  ? absl::StrFormat("%d x %d pixels", usage.width(), usage.height())
                                  : absl::StrFormat("%d tokens", usage.input_tokens());
-  outcome.text =
-      absl::StrFormat("%s\t%.4f s\tqueue %.4f s\tworkspace %.1f MB%s%s", length, response.seconds(),
-                      response.queue_seconds(), response.workspace_bytes() / 1e6, state,
-                      response.fits() ? "" : "\tdoes not fit: " + response.reason());
+  outcome.text = absl::StrFormat(
+      "%s\t%.4f s\tqueue %.4f s\t%.3g GMAC\tworkspace %.1f MB%s%s", length, response.seconds(),
+      response.queue_seconds(), response.multiply_adds() / 1e9, response.workspace_bytes() / 1e6,
+      state, response.fits() ? "" : "\tdoes not fit: " + response.reason());
   return outcome;
 }
 

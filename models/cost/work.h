@@ -11,6 +11,8 @@ struct EncoderWork {
   double attention = 0;  // Multiply-adds of scores and weighted sums.
   double rows = 0;       // Elements of biases, activations, norms.
 
+  double MultiplyAdds() const { return linear + attention; }
+
   EncoderWork& operator+=(const EncoderWork& other) {
     linear += other.linear;
     attention += other.attention;

@@ -133,8 +133,10 @@ class DetectorModel final : public Model {
 
   absl::StatusOr<std::unique_ptr<Item>> Prepare(const Request& request) const override {
     ASSIGN_OR_RETURN(std::unique_ptr<DetectionItem> item, PrepareDetection(front_, request));
+    const EncoderWork work = DetectionWork(parts_, *item);
     Cost cost;
-    cost.seconds = rates_.Seconds(DetectionWork(parts_, *item));
+    cost.seconds = rates_.Seconds(work);
+    cost.multiply_adds = work.MultiplyAdds();
     cost.workspace_bytes = DetectionBytes(parts_, *item);
     item->SetCost(cost);
     return std::unique_ptr<Item>(std::move(item));

@@ -176,6 +176,7 @@ Cost EncoderModel::CostOf(const EncoderItem& item) const {
   Cost cost;
   cost.seconds = rates_.Seconds(counted.work);
   cost.workspace_bytes = static_cast<double>(counted.workspace_bytes);
+  cost.multiply_adds = counted.work.MultiplyAdds();
   return cost;
 }
 

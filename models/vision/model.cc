@@ -77,8 +77,10 @@ class VisionModel final : public Model {
 
  private:
   Cost CostOf(ImageSize size) const {
+    const EncoderWork work = family_->WorkOf(size);
     Cost cost;
-    cost.seconds = rates_.Seconds(family_->WorkOf(size));
+    cost.seconds = rates_.Seconds(work);
+    cost.multiply_adds = work.MultiplyAdds();
     cost.workspace_bytes = static_cast<double>(family_->WorkspaceBytes(size));
     return cost;
   }

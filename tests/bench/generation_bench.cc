@@ -45,6 +45,7 @@ class FreeCosts final : public DecoderCosts {
   double StateBytes(int64_t, int64_t, int) const override { return 1; }
   double WorkspaceBytes(int64_t, int) const override { return 1; }
   double PrefillSeconds(int64_t) const override { return 1e-9; }
+  double MultiplyAdds(int64_t) const override { return 0; }
   double DecodeSeconds(int64_t) const override { return 1e-9; }
   double StepSeconds() const override { return 1e-9; }
 };

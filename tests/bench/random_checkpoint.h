@@ -27,6 +27,9 @@ void AddRandomNorm(std::vector<RandomTensor>& tensors, const std::string& name, 
 void WriteRandomModel(const std::string& directory, const nlohmann::json& config,
                       const std::vector<RandomTensor>& tensors);
 
+// Writes model.safetensors with zeros in place of numbers, as a file without stored bytes.
+void WriteZeroModel(const std::string& directory, const std::vector<RandomTensor>& tensors);
+
 // The directory `folder`/longview-random-`name`, made by `write` (of its path) unless a run before
 // left it there. An empty folder is the system's for temporary files.
 std::string KeptModel(const std::string& folder, const std::string& name,

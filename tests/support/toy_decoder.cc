@@ -36,6 +36,7 @@ class ToyCosts final : public models::DecoderCosts {
     return 7.0 * prefill_tokens + 3.0 * sequences;
   }
   double PrefillSeconds(int64_t t) const override { return 1e-6 * (100 + t); }
+  double MultiplyAdds(int64_t t) const override { return 100.0 + t; }
   double DecodeSeconds(int64_t t) const override { return 2e-6 * (100 + t); }
   double StepSeconds() const override { return 1e-4; }
 };
@@ -169,6 +170,7 @@ class ToyEncoder final : public models::EncoderStage, public models::SequenceRul
     return {1000.0 * document.tokens(), 50.0 * document.tokens(), 1e-5 * document.tokens()};
   }
   double AttendSeconds(int64_t tokens) const override { return 1e-7 * tokens; }
+  double AttendMultiplyAdds(int64_t tokens) const override { return 10.0 * tokens; }
 
  private:
   ToyDecoder& decoder_;

@@ -102,6 +102,8 @@ class DecoderCosts {
   virtual double DecodeSeconds(int64_t t) const = 0;
   // Seconds of a step, beside its tokens.
   virtual double StepSeconds() const = 0;
+  // Multiply-adds of reading or sampling a token at position t, logits aside.
+  virtual double MultiplyAdds(int64_t t) const = 0;
 };
 
 class Decoder {

@@ -49,6 +49,7 @@ class RatedCosts : public DecoderCosts {
     return AttentionWork(t) * rates_.decode_attention + RowWork() * rates_.row_seconds;
   }
   double StepSeconds() const final { return rates_.step_seconds; }
+  double MultiplyAdds(int64_t t) const final { return LinearWork() + AttentionWork(t); }
 
  private:
   DecoderRates rates_;

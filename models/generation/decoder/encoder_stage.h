@@ -26,6 +26,7 @@ struct DocumentCost {
   double bytes = 0;
   double workspace_bytes = 0;  // Scratch of one step that reads all of it.
   double seconds = 0;          // Predicted, of reading all of it.
+  double multiply_adds = 0;    // Those of reading all of it.
 };
 
 class EncoderStage {
@@ -45,6 +46,7 @@ class EncoderStage {
   virtual DocumentCost Cost(const EncoderSequence& document) const = 0;
   // Predicted, of attending to it from one new token, beside DecoderCosts::DecodeSeconds.
   virtual double AttendSeconds(int64_t tokens) const = 0;
+  virtual double AttendMultiplyAdds(int64_t tokens) const = 0;
 };
 
 }  // namespace longview::models

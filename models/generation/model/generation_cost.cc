@@ -8,15 +8,15 @@
 namespace longview::models {
 namespace {
 
-// The sum of seconds(t) for t in [begin, end): piecewise almost linear, so by trapezoids.
-template <typename Seconds>
-double Sum(int64_t begin, int64_t end, Seconds seconds) {
+// The sum of each(t) for t in [begin, end): piecewise almost linear, so by trapezoids.
+template <typename Each>
+double Sum(int64_t begin, int64_t end, Each each) {
   constexpr int64_t kParts = 32;
   double sum = 0;
   const int64_t width = std::max<int64_t>(1, (end - begin + kParts - 1) / kParts);
   for (int64_t t = begin; t < end; t += width) {
     const int64_t last = std::min(t + width, end) - 1;
-    sum += (seconds(t) + seconds(last)) / 2 * static_cast<double>(last - t + 1);
+    sum += (each(t) + each(last)) / 2 * static_cast<double>(last - t + 1);
   }
   return sum;
 }
@@ -34,6 +34,12 @@ GenerationSize SizeOf(const GenerationItem& item, int prefill_alignment) {
     size.sequences = std::max(item.settings.sequences, item.settings.beams);
   }
   return size;
+}
+
+double GenerationMultiplyAdds(const DecoderCosts& costs, const GenerationSize& size) {
+  const auto each = [&](int64_t t) { return costs.MultiplyAdds(t); };
+  const int64_t last = int64_t{size.prompt} + std::max(size.new_tokens - 1, 0);
+  return Sum(size.read, size.prompt, each) + size.sequences * Sum(size.prompt, last, each);
 }
 
 }  // namespace
@@ -74,6 +80,7 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   Cost cost;
   cost.seconds = GenerationSeconds(costs, size);
   cost.prompt_seconds = ReadingSeconds(costs, size.read, size.prompt);
+  cost.multiply_adds = GenerationMultiplyAdds(costs, size);
   cost.state_bytes = GenerationStateBytes(costs, item, prefill_alignment);
   const int part = std::min(kPrefillPart, size.prompt - size.read);
   if (encoder != nullptr) {
@@ -81,6 +88,8 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
     cost.prompt_seconds += item.source_cost.seconds;
     cost.seconds += item.source_cost.seconds +
                     encoder->AttendSeconds(tokens) * size.new_tokens * size.sequences;
+    cost.multiply_adds += item.source_cost.multiply_adds +
+                          encoder->AttendMultiplyAdds(tokens) * size.new_tokens * size.sequences;
     cost.state_bytes += item.source_cost.bytes;
     cost.workspace_bytes = item.source_cost.workspace_bytes;
   }

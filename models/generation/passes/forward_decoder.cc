@@ -46,11 +46,12 @@ class ForwardDecoder::Stage final : public EncoderStage {
   DocumentCost Cost(const EncoderSequence& document) const override {
     const PassDocument::Need need = PassDocument::NeedOf(context_, document);
     const EncoderRates rates = rates_.empty() ? EncoderRates() : rates_.rates();
-    return {need.bytes, need.workspace_bytes, rates.Seconds(need.work)};
+    return {need.bytes, need.workspace_bytes, rates.Seconds(need.work), need.work.MultiplyAdds()};
   }
   double AttendSeconds(int64_t tokens) const override {
-    return model().AttendWork(tokens) * decoder_.costs_->rates().decode_attention;
+    return AttendMultiplyAdds(tokens) * decoder_.costs_->rates().decode_attention;
   }
+  double AttendMultiplyAdds(int64_t tokens) const override { return model().AttendWork(tokens); }
 
   // A document to calibrate with, up to 512 tokens, for which there is room; empty: there is none.
   EncoderSequence Sample(double room) const;

@@ -18,6 +18,7 @@ longview::v1::EstimateResponse ToResponse(const Estimated& estimated) {
   out.set_queue_seconds(estimated.queue_seconds);
   out.set_state_bytes(estimated.cost.state_bytes);
   out.set_workspace_bytes(estimated.cost.workspace_bytes);
+  out.set_multiply_adds(estimated.cost.multiply_adds);
   out.set_fits(estimated.fits);
   out.set_reason(estimated.reason);
   *out.mutable_usage() = ToUsage(estimated.usage);

@@ -113,6 +113,9 @@ void ExpectLinearBytes(Model& model, int tokens, int32_t vocab) {
   const auto item = model.Prepare(Classify(RandomIds(tokens, 9, 1, vocab)));
   ASSERT_TRUE(item.ok()) << item.status();
   EXPECT_EQ((*item)->cost().workspace_bytes, full->workspace_bytes);
+  EXPECT_EQ((*item)->cost().multiply_adds, full->multiply_adds);
+  EXPECT_GT(half->multiply_adds, 0);
+  EXPECT_LT(full->multiply_adds, 2.5 * half->multiply_adds);
   EXPECT_FALSE(model.EstimateTokens(tokens + 1).ok());
 }
 

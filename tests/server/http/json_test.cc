@@ -193,7 +193,7 @@ TEST(Message, ZeroValuesAreWrittenAndUnsetMessagesAreNot) {
   EXPECT_EQ(out,
             R"({"seconds":0,"queue_seconds":0,"state_bytes":0,"workspace_bytes":0,"fits":false,)"
             R"("reason":"","usage":{"input_tokens":3,"output_tokens":0,"cached_tokens":0,)"
-            R"("truncated_tokens":0,"width":0,"height":0}})");
+            R"("truncated_tokens":0,"width":0,"height":0},"multiply_adds":0})");
   out.clear();
   longview::v1::EmbedRequest request;
   AppendMessage(request, &out);

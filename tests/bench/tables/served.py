@@ -1,0 +1,63 @@
+"""Random models of given configurations, and a server with them that says what they cost."""
+
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(os.environ.get("LONGVIEW_BUILD", ROOT / "build"))
+sys.path.append(str(ROOT / "tests/e2e"))
+
+from server_process import Server  # noqa: E402
+
+
+def make(folder, config, files=None, zeros=True):
+    """A model directory of this configuration; `files`: name to text of what lies beside it. With zeros for
+    weights it has the configuration's size and cost. It is not warmed up."""
+    folder = pathlib.Path(folder)
+    if (folder / ".made").exists():
+        return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "longview.json").write_text(json.dumps({"warmup": False}))
+    for name, text in (files or {}).items():
+        (folder / name).write_text(text)
+    command = [BUILD / "bin/random_model", *(["--zeros"] if zeros else []), folder]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(f"{folder}: {done.stderr.strip()}")
+    (folder / ".made").touch()
+    return folder
+
+
+class Served:
+    """A server's own account of its models."""
+
+    def __init__(self, server):
+        self._url = f"http://127.0.0.1:{server.http_port}"
+
+    def get(self, path):
+        with urllib.request.urlopen(self._url + path, timeout=120) as answer:
+            return json.load(answer)
+
+    def post(self, path, body, timeout=600):
+        request = urllib.request.Request(self._url + path, json.dumps(body).encode(),
+                                         {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=timeout) as answer:
+            return json.load(answer)
+
+    def estimate(self, model, **what):
+        """EstimateResponse: seconds, bytes, multiply_adds; `what` is num_tokens, or width and height."""
+        return self.post("/v1/estimate", {"model": model, **what})
+
+
+@contextlib.contextmanager
+def serving(models, *flags):
+    """models: name to directory."""
+    named = [f"{name}={path}" for name, path in models.items()]
+    with Server(named, "--log_level=warning", *flags) as server:
+        yield Served(server)

@@ -3,6 +3,7 @@
 import dataclasses
 import pathlib
 import shutil
+import urllib.error
 
 from tables import configurations, served
 
@@ -13,7 +14,7 @@ MODELS, BYTES = 25, 2 << 30  # The most that one server holds; weights are a sec
 class Count:
     parameters: float = 0
     multiply_adds: float | None = None
-    problem: str = ""  # Why it does not load.
+    problem: str = ""  # Why it does not load, or has no cost at its row's size.
 
 
 def asked(server, models):
@@ -22,8 +23,11 @@ def asked(server, models):
     found = {}
     for name, row in models.items():
         count = Count(parameters[name])
-        if row.size:
-            count.multiply_adds = row.documents * server.estimate(name, **row.size)["multiply_adds"]
+        try:
+            if row.size:
+                count.multiply_adds = row.documents * server.estimate(name, **row.size)["multiply_adds"]
+        except urllib.error.HTTPError as error:
+            count.problem = error.read().decode()
         found[row.cell] = count
     return found
 

@@ -34,9 +34,15 @@ def test_a_killed_actor(environment, tmp_path):
         with open(tmp_path / "said", "w", encoding="utf-8") as said:
             process = start(environment, source, output, address, *CONFIG, "--chunk-rows", "12", "--max-in-flight",
                             "4", stderr=said)
-        wait_until(lambda: len(parts(output)) > 1 and actors(output), 300, "two parts and an actor at work")
-        subprocess.run(["kill", "-KILL", str(actors(output)[0])], check=True)
-        assert process.wait() == 0, (tmp_path / "said").read_text()
+        try:
+            wait_until(lambda: process.poll() is not None or len(parts(output)) > 1 and actors(output), 600,
+                       "two parts and an actor at work")
+            assert process.poll() is None, (tmp_path / "said").read_text()
+            subprocess.run(["kill", "-KILL", str(actors(output)[0])], check=True)
+            assert process.wait() == 0, (tmp_path / "said").read_text()
+        finally:
+            process.terminate()
+            process.wait()
         found = answers(output)
         assert [row["id"] for row in found] == [f"id-{number}" for number in range(240)]
         assert nothing_left_over(output)

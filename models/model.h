@@ -335,8 +335,8 @@ struct Cost {
   // Multiply-adds of linears and of attention's scores and sums: useful pairs of queries and keys,
   // rows that an answer needs. A generator's logits are not in it.
   double multiply_adds = 0;
-  double answer_bytes = 0;     // The echoed prompt with its scores; in state_bytes.
-  double token_bytes = 0;      // Answer bytes of each generated token; not in state_bytes.
+  double answer_bytes = 0;  // The echoed prompt with its scores; in state_bytes.
+  double token_bytes = 0;   // Answer bytes of each generated token; not in state_bytes.
 };
 
 // How the chunks of a text are read: the whole text at once, in windows that overlap, or each as

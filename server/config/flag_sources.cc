@@ -23,10 +23,10 @@ constexpr std::string_view kEnvironmentPrefix = "LONGVIEW_";
 // Variables that the command line, the scripts in deploy/ and the tests read under the same prefix,
 // without it. tests/structure/test_variables.py keeps the list whole.
 constexpr std::string_view kOtherPrograms[] = {
-    "ANY_LOAD", "API_KEY", "BIN",          "BUILD",  "CLUSTER", "CLUSTER_LOGS", "FAULT_SWITCH",
-    "GOLDEN",   "IMAGE",   "LOADAVG",      "PREFIX", "REAL",    "REPORTS",      "SCREENSHOTS",
-    "SEED",     "SERVER",  "SOAK_MINUTES", "STSB",   "SUITES",  "TARBALL",      "TRANSFORMER_LS",
-    "VIL"};
+    "ANY_LOAD",     "API_KEY", "BIN",         "BUILD",          "CLUSTER", "CLUSTER_LOGS",
+    "FAULT_SWITCH", "GOLDEN",  "IMAGE",       "JOURNALS",       "LOADAVG", "PREFIX",
+    "REAL",         "REPORTS", "SCREENSHOTS", "SEED",           "SERVER",  "SOAK_MINUTES",
+    "STSB",         "SUITES",  "TARBALL",     "TRANSFORMER_LS", "VIL"};
 
 bool IsOfAnotherProgram(std::string_view name) {
   return std::find(std::begin(kOtherPrograms), std::end(kOtherPrograms), name) !=

@@ -26,7 +26,7 @@ struct DocumentCost {
   double bytes = 0;
   double workspace_bytes = 0;  // Scratch of one step that reads all of it.
   double seconds = 0;          // Predicted, of reading all of it.
-  double multiply_adds = 0;    // Those of reading all of it.
+  double multiply_adds = 0;    // Linears and attention, of reading all of it.
 };
 
 class EncoderStage {

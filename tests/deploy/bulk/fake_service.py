@@ -3,7 +3,7 @@
     python fake_service.py ROWS_PER_SECOND MOST_WAITING [GRPC_PORT]
 
 The label is the text's CRC-32. A text that begins with "bad" is an invalid argument, one that begins with
-"worse" an internal error until a file named by LONGVIEW_MENDED exists.
+"worse" an internal error until a file named by FAKE_SERVICE_MENDED exists.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from google.rpc import error_details_pb2, status_pb2
 from longview.v1 import models_pb2, models_pb2_grpc, text_pb2_grpc, types_pb2
 
 RATE, MOST = float(sys.argv[1]), int(sys.argv[2])
-MENDED = pathlib.Path(os.environ.get("LONGVIEW_MENDED", "/nonexistent"))
+MENDED = pathlib.Path(os.environ.get("FAKE_SERVICE_MENDED", "/nonexistent"))
 
 
 class Queue:

@@ -71,7 +71,7 @@ def test_errors_are_rows_and_are_asked_again_when_told(environment, tmp_path):
     texts[3], texts[17], texts[39], texts[5] = "bad", "worse", "worse 2", 7
     write(source, texts)
     mended = tmp_path / "mended"
-    with service({**environment, "LONGVIEW_MENDED": str(mended)}, 1000, 100) as server:
+    with service({**environment, "FAKE_SERVICE_MENDED": str(mended)}, 1000, 100) as server:
         asked = (environment, source, output, server, "--chunk-rows", "10")
         status, said = run(*asked)
         assert status == 3 and "40 rows written, 4 with an error; answers: 36 of version 7" in said
@@ -178,7 +178,7 @@ def test_a_million_rows_in_bounded_memory(environment, tmp_path):
 
 def test_a_stopped_run_leaves_no_worker(environment, tmp_path):
     source, output = tmp_path / "a.jsonl", tmp_path / "out"
-    write(source, [f"row {n}" for n in range(2000)])
+    write(source, [f"row {n}" for n in range(20000)])
     with service(environment, 100, 100) as server:
         process = start(environment, source, output, server, "--chunk-rows", "10")
         wait_until(lambda: parts(output), 60, "a part")

@@ -8,8 +8,8 @@ from node import DEPS, ROOT, wait_until
 from rolling import Refusal
 
 CHART = ROOT / "deploy/helm/longview"
-# Short enough for a test, long enough for clients to see a pod leave.
-VALUES = {"server": {"drainSeconds": 5, "shutdownSeconds": 30},
+# A drain short enough for a test and long enough for clients to see it; time to finish on a busy machine.
+VALUES = {"server": {"drainSeconds": 5, "shutdownSeconds": 300},
           "resources": {"requests": {"cpu": "100m", "memory": "512Mi"}, "limits": {"memory": "1Gi"}}}
 
 
@@ -97,6 +97,18 @@ class Release:
         if status != "200":
             raise Refusal(int(status), text, retry_after)
         return text
+
+    def ask(self, *request, tries=100):
+        """As post, repeated where the refusal says when; returns the text and the refusals."""
+        refusals = []
+        while True:
+            try:
+                return self.post(*request), refusals
+            except Refusal as refusal:
+                refusals.append(refusal)
+                if not refusal.retry_after or len(refusals) == tries:
+                    raise
+                time.sleep(refusal.retry_after)
 
     def poster(self, pod=None):
         """post(path, body) as rolling.poster makes it."""

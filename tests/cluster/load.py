@@ -153,7 +153,7 @@ def main(namespace, path, *arguments):
     context = (lambda: rest_context(tls)) if tls else None
     classify, generate = typed_calls(f"dns:///{host.format('longview-pods')}:9000", tls)
     rest, rest_stream = http_calls(poster(8080, host.format("longview"), context=context))
-    embed = embeddings(poster(8080, host.format("longview"), 900, context))
+    embed = embeddings(poster(8080, host.format("longview"), 1200, context))
     calls = {"grpc": by_grpc(classify), "grpc-stream": by_grpc(generate), "rest": rest,
              "rest-stream": rest_stream, "embed": embed,
              "document": document(embed) if "document" in rates else None}

@@ -18,6 +18,7 @@ from server_process import ROOT, ZOO, Server, wait_until
 
 BALANCING = ROOT / "deploy/balancing"
 SERVICE_CONFIG = (BALANCING / "grpc_service_config.json").read_text()
+PATIENCE = 600  # Seconds of a call's deadline; a machine may be busy.
 SOURCE = "static int area(int width, int height) { return width * height; }\n" * 8
 
 
@@ -164,14 +165,14 @@ def grpc_calls(target, message, credentials=None):
 
     def classify():
         request = message("ClassifyRequest")(model="code-language", text=SOURCE, top_k=1)
-        answer = unary(request, timeout=120)
+        answer = unary(request, timeout=PATIENCE)
         assert answer.labels
         return [(label.name, label.score) for label in answer.labels]
 
     def generate():
         request = message("GenerateRequest")(model="code-lm", text=SOURCE, max_tokens=24,
                                              seed=1)
-        pieces = list(stream(request, timeout=120))
+        pieces = list(stream(request, timeout=PATIENCE))
         assert pieces[-1].finish_reason
         return "".join(piece.text for piece in pieces)
 
@@ -186,7 +187,7 @@ class Refusal(AssertionError):
         self.retry_after = float(retry_after) if retry_after else None
 
 
-def poster(port, host="127.0.0.1", seconds=120, context=None):
+def poster(port, host="127.0.0.1", seconds=PATIENCE, context=None):
     """post(path, body): the bytes of an answer with status 200, by a connection per call as curl makes
     it. context: returns the SSLContext of a new connection; plaintext without it."""
     def post(path, body):

@@ -21,15 +21,14 @@ import statistics
 import sys
 import tempfile
 
-TUNED = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "20000000000", "MALLOC_TOP_PAD_": "268435456",
-         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+from pipe import TUNED, Ours
+
 if __name__ == "__main__" and "MALLOC_TOP_PAD_" not in os.environ:
     os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **TUNED})
 
 import torch  # noqa: E402
 
 import timing  # noqa: E402
-from pipe import Ours  # noqa: E402
 from published_shapes import SHAPES, Peers, build, documents  # noqa: E402
 
 # Of the largest logit where int8 is concerned: random weights have no margin to lose.

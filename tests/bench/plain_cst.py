@@ -5,26 +5,22 @@ random weights."""
 import torch
 from torch.nn import functional as F
 
-from plain_parts import PlainModel, RandomTensors
-
-SLICE = 16
+from plain_parts import PlainModel, RandomTensors, shape_of
+from tables import encoders
 
 
 def config(arguments):
-    return {"model_type": "cst", "architectures": ["CSTForSequenceClassification"],
-            "head": "lra_classifier", "vocab_size": 257, "hidden_size": arguments.width,
-            "num_hidden_layers": arguments.layers, "num_attention_heads": arguments.heads,
-            "intermediate_size": 4 * arguments.width, "slice_length": SLICE,
-            "max_position_embeddings": max(arguments.lengths), "num_labels": 2}
+    return encoders.cst(shape_of(arguments), slice_length=16)
 
 
 def weights(given, generator):
     """name -> random tensor, by the names of the server's format."""
     d, ff = given["hidden_size"], given["intermediate_size"]
-    slices = -(-given["max_position_embeddings"] // SLICE)
+    length = given["slice_length"]
+    slices = -(-given["max_position_embeddings"] // length)
     tensors = RandomTensors(d, generator)
     tensors.normal("cst.embeddings.word_embeddings.weight", given["vocab_size"], d, scale=1)
-    tensors.normal("cst.ms_vipe.local_embeddings.weight", SLICE, d, scale=0.3)
+    tensors.normal("cst.ms_vipe.local_embeddings.weight", length, d, scale=0.3)
     tensors.normal("cst.ms_vipe.global_embeddings.weight", slices, d, scale=0.3)
     for i in range(given["num_hidden_layers"]):
         layer = f"cst.encoder.layer.{i}."
@@ -59,7 +55,7 @@ class Plain(PlainModel):
     def composite(self, layer, x):
         tables = "cst.ms_vipe."
         name = layer + "attention.self."
-        local = self.attention(name, x.view(-1, SLICE, x.shape[1]),
+        local = self.attention(name, x.view(-1, self.given["slice_length"], x.shape[1]),
                                self.tensors[tables + "local_embeddings.weight"])
         over = self.attention(name, local.mean(1)[None],
                               self.tensors[tables + "global_embeddings.weight"])

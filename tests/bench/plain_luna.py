@@ -1,21 +1,17 @@
 """Luna's Long Range Arena classifier written plainly in PyTorch, from the paper's formulas (Ma et al.
-2021, section 3; untied keys and values, post-norm, class token, 256 rows of P as in its tables), and a
-directory of random weights."""
+2021, section 3; untied keys and values, post-norm, class token or mean), and a directory of random weights."""
 
 import torch
 from torch.nn import functional as F
 
-from plain_parts import PlainModel, RandomTensors
+from plain_parts import PlainModel, RandomTensors, shape_of
+from tables import encoders
 
 PREFIX = "encoder.encoder."
 
 
 def config(arguments):
-    return {"model_type": "luna", "architectures": ["LunaForSequenceClassification"],
-            "vocab_size": 257, "hidden_size": arguments.width, "ffn_size": 4 * arguments.width,
-            "num_layers": arguments.layers, "num_heads": arguments.heads, "proj_len": 256,
-            "max_positions": max(arguments.lengths), "classifier_out_dim": 4 * arguments.width,
-            "num_labels": 2}
+    return encoders.luna(shape_of(arguments), rows=256)
 
 
 def weights(given, generator):
@@ -61,14 +57,15 @@ class Plain(PlainModel):
         return self.norm(name + "final_layer_norm", x + self.dense(name + "fc2", hidden)), p
 
     def __call__(self, ids):
-        """Logits [1, labels] of one document of at least as many tokens as P has rows."""
+        """Logits [1, labels] of one document. P has no more rows than it has tokens."""
         t = self.tensors
         x = t[PREFIX + "embed_tokens.weight"][ids]
         # Positions of fairseq begin behind the padding's id, 1.
         x = self.norm(PREFIX + "emb_layer_norm",
                       x + t[PREFIX + "embed_positions.weight"][2:2 + len(ids)])
-        p = self.norm(PREFIX + "proj_emb_layer_norm", t[PREFIX + "projected_embeddings"])
+        p = self.norm(PREFIX + "proj_emb_layer_norm", t[PREFIX + "projected_embeddings"][:len(ids)])
         for i in range(self.given["num_layers"]):
             x, p = self.layer(f"{PREFIX}layers.{i}.", x, p)
-        hidden = F.relu(self.dense("classifier.0", x[:1]))
+        pooled = x.mean(0, keepdim=True) if self.given.get("pooling") == "mean" else x[:1]
+        hidden = F.relu(self.dense("classifier.0", pooled))
         return F.linear(hidden, t["sentence_projection_layer.weight"])

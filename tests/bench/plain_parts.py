@@ -4,6 +4,13 @@ them."""
 import torch
 from torch.nn import functional as F
 
+from tables.encoders import Shape
+
+
+def shape_of(arguments):
+    """The shape that encoder_peers.py was asked for."""
+    return Shape(arguments.width, arguments.heads, 4 * arguments.width, arguments.layers, max(arguments.lengths))
+
 
 class RandomTensors(dict):
     """name -> random tensor of a model of width d; equal for equal generators and calls."""

@@ -1,18 +1,15 @@
 """The Transformer-LS text classifier written plainly in PyTorch, from the paper's formulas (Zhu et al.
-2021, sections 3.2 to 3.4, class vector in the last layer), and a directory of random weights."""
+2021, sections 3.2 to 3.4, class vector in the last layer or the mean), and a directory of random weights."""
 
 import torch
 from torch.nn import functional as F
 
-from plain_parts import PlainModel, RandomTensors
+from plain_parts import PlainModel, RandomTensors, shape_of
+from tables import encoders
 
 
 def config(arguments):
-    return {"model_type": "transformer_ls",
-            "architectures": ["TransformerLSForSequenceClassification"], "vocab_size": 257,
-            "d": arguments.width, "heads": arguments.heads, "layers": arguments.layers,
-            "ff": 4 * arguments.width, "max_seq_len": max(arguments.lengths), "window": 8,
-            "rank": 32, "num_labels": 2}
+    return encoders.transformer_ls(shape_of(arguments))
 
 
 def weights(given, generator):
@@ -92,10 +89,10 @@ class Plain(PlainModel):
         x = x + t["model.embeddings.position_embeddings.weight"][:len(ids)]
         for i in range(self.given["layers"]):
             layer = f"model.transformer_{i}."
-            last = i + 1 == self.given["layers"]
+            last = i + 1 == self.given["layers"] and self.given.get("cls_mode") != "none"
             vector = t["model.cls_embed"][0] if last else None
             tokens, own = self.attention(layer, self.norm(layer + "norm1", x), vector)
             x = self.tail(layer, vector if last else x, own if last else tokens)
-        z = self.norm("model.norm", x)
+        z = self.norm("model.norm", x).mean(0, keepdim=True)  # Of the class vector's one row, or of all tokens.
         return self.dense("seq_classifer.mlpblock.2",
                           F.relu(self.dense("seq_classifer.mlpblock.0", z)))

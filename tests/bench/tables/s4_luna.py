@@ -1,0 +1,116 @@
+"""Luna's speed and memory over full attention, ours and PyTorch's, in the shape of Luna's table 2."""
+
+import contextlib
+import os
+import pathlib
+import sys
+
+from pipe import TUNED, Pipe
+
+from . import encoders, plain
+from .running import SETTINGS, THREADS, documents, estimates, make, medians, running
+from .table import Row, Table, Verdict
+
+TITLE = "S4: Luna over full attention, LRA Text"
+ROWS = (16, 128, 256)
+PAPER = {"speed": {16: (1.2, 1.8, 3.7, 5.5), 128: (1.1, 1.7, 3.4, 5.1), 256: (1.1, 1.7, 3.3, 4.9)},
+         "memory": {16: (0.44, 0.23, 0.17, 0.10), 128: (0.49, 0.28, 0.21, 0.14), 256: (0.60, 0.33, 0.23, 0.16)}}
+BY_COUNT = {16: 3.59, 128: 3.12, 256: 2.72}  # Full over Luna, a layer at 4,096 tokens.
+FASTER, SMALLER, OF_COUNT = 8, 0.05, 0.8  # Goals at the longest.
+SCORES = 2 << 30  # Bytes that eager attention may take for one matrix of scores.
+
+
+def configs(shape):
+    return {"full": encoders.full(shape), **{f"Luna-{rows}": encoders.luna(shape, rows) for rows in ROWS}}
+
+
+@contextlib.contextmanager
+def eager(directory, attention):
+    pipe = Pipe([sys.executable, str(pathlib.Path(__file__).with_name("eager_pipe.py")), str(directory), attention,
+                 str(THREADS)], {**os.environ, **TUNED})
+    try:
+        yield pipe
+    finally:
+        pipe.close()
+
+
+class Measured:
+    """Seconds and bytes of a batch, by name; a peer whose scores are too large runs a part of it."""
+
+    def __init__(self, ours, peers, shape, batch, tokens):
+        self.given = documents(batch, tokens)
+        self.bytes, self.part = {}, {}
+        for name in (*ours, *peers):
+            scores = shape.heads * tokens * tokens * 4
+            self.part[name] = batch if name in ours else max(1, min(batch, SCORES // scores))
+        functions = {name: self.function(name, process) for name, process in {**ours, **peers}.items()}
+        truth = ours["full"].run(self.given[:1])["logits"][0]
+        for name, peer in peers.items():
+            plain.check(f"full beside {name}", truth, peer.run(self.given[:1])["logits"][0])
+        self.seconds = medians(functions, 2 if tokens > 2048 else 3)
+
+    def words(self, tokens):
+        each = (f"{name} {seconds:.3g} s and {self.bytes[name] / 1e6:.0f} MB"
+                + (f" ({self.part[name]} at once)" if self.part[name] < len(self.given) else "")
+                for name, seconds in self.seconds.items())
+        return f"{tokens:,} tokens: {'; '.join(each)}."
+
+    def function(self, name, process):
+        def run():
+            answer = process.run(self.given[:self.part[name]])
+            whole = len(self.given) / self.part[name]
+            self.bytes[name] = max(self.bytes.get(name, 0), answer["peak_bytes"] * whole)
+            return float(answer["seconds"] * whole)
+        return run
+
+
+def rows_of(measured, tokens, column, counted, goals):
+    for rows in ROWS:
+        name = f"Luna-{rows}"
+        if "eager" in measured.seconds:
+            speed = measured.seconds["eager"] / measured.seconds[name]
+            memory = measured.bytes[name] / measured.bytes["eager"]
+            printed = PAPER["speed"][rows][column], PAPER["memory"][rows][column]
+            yield judged(f"{name} at {tokens:,}, speed over PyTorch", f"{printed[0]}x", f"{speed:.2f}x",
+                         speed / printed[0], goals and speed >= FASTER)
+            yield judged(f"{name} at {tokens:,}, memory over PyTorch's", f"{printed[1]}", f"{memory:.3f}",
+                         memory / printed[1], goals and memory <= SMALLER)
+        own = measured.seconds["full"] / measured.seconds[name]
+        count = counted["full", tokens]["multiply_adds"] / counted[name, tokens]["multiply_adds"]
+        row = judged(f"{name} at {tokens:,}, speed over own full", f"{count:.2f}x by count", f"{own:.2f}x", own / count,
+                     goals and own >= OF_COUNT * BY_COUNT[rows])
+        if goals and row.verdict is Verdict.MISSED:
+            row.why = f"the goal is {OF_COUNT * BY_COUNT[rows]:.2f}, {OF_COUNT:g} of what a whole layer counts"
+        yield row
+
+
+def judged(name, paper, ours, ratio, met):
+    """`met` is None where there is no goal."""
+    verdict = Verdict.REPORTED if met is None else Verdict.MET if met else Verdict.MISSED
+    return Row(name, paper, ours, ratio, verdict)
+
+
+def run(options):
+    lengths = [64, 96] if options.tiny else [1024, 2048, 3072, 4096]
+    shape = encoders.Shape(32, 2, 64, 2, 128) if options.tiny else encoders.Shape(256, 4, 1024, 4, lengths[-1])
+    batch = 2 if options.tiny else 32
+    directories = make(options, "s4", configs(shape))
+    counted = estimates(directories, lengths)
+    table = Table(f"{TITLE}, batch of {batch}", ("paper", "ours", "ours over paper, or over count", ""))
+    with contextlib.ExitStack() as stack:
+        ours = stack.enter_context(running(directories))
+        peers = {}
+        if plain.available(options):
+            plain.check_all({name: directories[name] for name in directories if name != "full"}, ours,
+                            documents(1, lengths[0])[0])
+            peers = {name: stack.enter_context(eager(directories["full"], name)) for name in ("eager", "sdpa")}
+        else:
+            table.notes.append("No PyTorch here: no peers, and answers were not compared.")
+        for column, tokens in enumerate(lengths):
+            measured = Measured(ours, peers, shape, batch, tokens)
+            table.rows += rows_of(measured, tokens, column, counted, tokens == 4096 or None)
+            table.notes.append(measured.words(tokens))
+    table.notes.append(f"{shape}, {SETTINGS}. Full attention is BERT's configuration; PyTorch runs the same weights by "
+                       "transformers, with an allocator that keeps its memory. What it takes for fewer documents at "
+                       "once is scaled to the batch. The paper's ratios are of training steps.")
+    return table

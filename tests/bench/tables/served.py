@@ -38,6 +38,7 @@ class Served:
     """A server's own account of its models."""
 
     def __init__(self, server):
+        self.process = server.process
         self._url = f"http://127.0.0.1:{server.http_port}"
 
     def get(self, path):
@@ -56,8 +57,8 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(models, *flags):
-    """models: name to directory."""
+def serving(models, *flags, prefix=()):
+    """models: name to directory; prefix: a command that becomes the server."""
     named = [f"{name}={path}" for name, path in models.items()]
-    with Server(named, "--log_level=warning", *flags) as server:
+    with Server(named, "--log_level=warning", *flags, prefix=prefix) as server:
         yield Served(server)

@@ -1,0 +1,134 @@
+"""S2: the longest text that answers in 2 GB, beside full attention, and whether Estimate knew."""
+
+import dataclasses
+import importlib.util
+
+from tables.limited import Asked, Peak, answers, needed, peer_answers, predicted, within
+from tables.longest import longest
+from tables.memory_limit import MemoryLimit
+from tables.shapes import BERT, LS_BASE, directory, shape
+from tables.table import Row, Table, Verdict
+
+TITLE = "S2: the longest text in 2 GB"
+LIMIT, TINY_LIMIT = 2 << 30, 1 << 30
+OVER = {"eager": 30, "sdpa": 8}  # Ours over HuggingFace's full attention, at least.
+CLOSE = 0.05
+GUESS = {"eager": 3_800, "sdpa": 34_000}
+BERT_LAYER = 4 * 768 * 769 + 2 * 768 * 3072 + 3072 + 768 + 4 * 768  # Parameters.
+
+
+@dataclasses.dataclass
+class Kind:
+    """`positions`: how long a text its tables are for, a little more than the limit. `watched`: read a part of the
+    way, and the bytes compared, where the whole would take too long."""
+    name: str
+    asked: Asked
+    positions: int
+    watched: int = 0
+
+
+def one_layer(positions):
+    """BERT-base of whose layers one runs: the bytes of the others lie in its word table. What a pass takes beside
+    the weights is the same for each layer."""
+    words = BERT["vocab_size"] + 11 * BERT_LAYER // BERT["hidden_size"]
+    return {**BERT, "num_hidden_layers": 1, "vocab_size": words, "max_position_embeddings": positions}
+
+
+def kinds(tiny):
+    longformer = shape("longformer-base-4096", architectures=["LongformerForSequenceClassification"], num_labels=2)
+    model = shape("LS small enwik8")
+    if tiny:  # Both ways that a limit is found.
+        longformer.update(num_hidden_layers=1, attention_window=[512], vocab_size=100, max_position_embeddings=2_050)
+        return [Kind("Longformer-base", Asked(longformer), 2_048),
+                Kind("LS language model", Asked({**model, "n_layer": 1}, True), 4_096, 1_024)]
+    return [
+        Kind("Longformer-base", Asked({**longformer, "max_position_embeddings": 61_442}), 61_440),
+        Kind("LS language model, 44 M", Asked(model, True), 430_000, 32_768),
+        Kind("LS encoder of RoBERTa-base's shape", Asked({**LS_BASE, "max_seq_len": 49_152}), 49_152),
+        Kind("LED-base", Asked(shape("led-base-16384", max_encoder_position_embeddings=61_440), True), 61_440),
+        Kind("BERT-base, full attention, here", Asked(one_layer(61_440)), 61_440)]
+
+
+@dataclasses.dataclass
+class Found:
+    predicted: int
+    longest: int  # That answered; predicted where the way was not gone to its end.
+    error: float  # Of the prediction.
+    token: float  # Bytes that a token takes beside the weights, its row of positions left out.
+
+
+def watch(kind, folder, limit):
+    """Reads a part of the way and compares what memory grew by with what Estimate says."""
+    with within(limit, kind.asked, folder) as served:
+        before = limit.used() or 0
+        far = predicted(served, kind.asked, limit.limit - before, kind.positions)
+        said = needed(served, kind.asked, kind.watched)
+        token = (needed(served, kind.asked, far) - said) / max(1, far - kind.watched)
+        with Peak(limit) as peak:
+            kind.asked.ask(served, kind.watched)
+    return Found(far, far, (peak.bytes - before) / said - 1 if limit.group else 0.0, token)
+
+
+def find(kind, options, limit):
+    relative = {"max_tokens": kind.positions} if kind.watched else {}  # No table in the config says how long.
+    folder = directory(options, kind.asked.config, **relative)
+    if kind.watched:
+        return watch(kind, folder, limit)
+    with within(limit, kind.asked, folder) as served:
+        room = limit.limit - (limit.used() or served.get("/v1/models")["data"][0]["memory_bytes"])
+        far = predicted(served, kind.asked, room, kind.positions)
+        token = needed(served, kind.asked, far) / far
+    most, first_not = longest(lambda n: answers(limit, kind.asked, folder, n), far, kind.positions)
+    inside = most <= far <= (first_not or most)
+    return Found(far, most, 0.0 if inside else far / most - 1, token)
+
+
+def peers(options, limit):
+    """attention -> the longest text of HuggingFace's BERT-base; none without its packages."""
+    if not options.peers or not importlib.util.find_spec("transformers") or not importlib.util.find_spec("torch"):
+        return {}
+    if options.tiny:
+        return {"eager": 64 * peer_answers(limit, "eager", 64)}
+    return {name: longest(lambda n, name=name: peer_answers(limit, name, n), guess, 1 << 20)[0]
+            for name, guess in GUESS.items()}
+
+
+def why(found, full, size):
+    """By counts, where a ratio is missed."""
+    room = {name: size / tokens / 1024 for name, tokens in full.items()}
+    leaves = " and ".join(f"{OVER[name]} times {name} would leave {kilobytes / OVER[name]:.1f} KB"
+                          for name, kilobytes in room.items())
+    return (f"a token takes {found.token / 1024:.1f} KB beside the weights, as all rows of a layer are there at once; "
+            f"{leaves} a token, weights included")
+
+
+def rows_of(kind, found, full, size):
+    over = {name: found.longest / tokens for name, tokens in full.items() if tokens}
+    met = all(ratio >= OVER[name] for name, ratio in over.items())
+    ours = f"{found.longest:,} tokens" + "".join(f", {ratio:.3g}x {name}" for name, ratio in over.items())
+    verdict = Verdict.REPORTED if not over or "here" in kind.name else Verdict.MET if met else Verdict.MISSED
+    yield Row(kind.name, "30x eager, 8x sdpa" if verdict is not Verdict.REPORTED else "", ours, over.get("eager"),
+              verdict, why(found, full, size) if verdict is Verdict.MISSED else "")
+    close = abs(found.error) <= CLOSE
+    how = (f"bytes at {kind.watched:,} tokens, {found.error:+.1%}" if kind.watched
+           else f"{found.longest:,} answered, 4 % more did not" if found.longest < kind.positions
+           else f"all {kind.positions:,} positions answered")
+    yield Row(f"Estimate of it: {kind.name}", f"{found.predicted:,}", how, 1 + found.error,
+              Verdict.MET if close else Verdict.MISSED)
+
+
+def run(options):
+    table = Table(TITLE, ("goal or prediction", "ours", "over HF eager, or predicted / true", ""))
+    with MemoryLimit(TINY_LIMIT if options.tiny else LIMIT) as limit:
+        full = peers(options, limit)
+        for name, tokens in full.items():
+            table.rows.append(Row(f"HuggingFace BERT-base, {name}", "", f"{tokens:,} tokens"))
+        for kind in kinds(options.tiny):
+            table.rows += rows_of(kind, find(kind, options, limit), full, limit.limit)
+        table.notes = [
+            f"{limit.limit / 2**30:.0f} GB held by {limit.kind}; fp32, weights and process included. Both full "
+            "attentions run one layer of 12 with the weights of all in memory: their memory is the same, their time a "
+            "twelfth. The language model's limit is Estimate's: it is read a part of the way and its bytes compared."]
+        if not full:
+            table.notes.append("HuggingFace's packages are not here: no ratios.")
+    return table

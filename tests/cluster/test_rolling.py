@@ -15,15 +15,15 @@ from traffic import STEADY, Traffic
 def test_updates_and_rollbacks(release, journal, rounds):
     """An update to another image and `helm rollback`, in turn, under six calls a second by gRPC and
     REST, streams, and documents of half a minute. Only documents may be told to come back."""
-    release.install({"server": {"maxQueueSeconds": 300, "shutdownSeconds": 60}})
+    patient = {"server": {"maxQueueSeconds": 600}}
+    release.install(patient)
     with Traffic(release, journal, *STEADY, "document=40") as traffic:
         traffic.flows(20)
         for i in range(rounds):
             before = {pod["metadata"]["name"] for pod in release.pods()}
             if i % 2 == 0:
                 traffic.mark("update")
-                release.install({"image": {"tag": "0.1.1"}, "server": {
-                    "maxQueueSeconds": 300, "shutdownSeconds": 60}})
+                release.install(patient | {"image": {"tag": "0.1.1"}})
             else:
                 traffic.mark("rollback")
                 release.helm("rollback", "longview", "--wait", "--timeout=600s")

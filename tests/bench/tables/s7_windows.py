@@ -145,8 +145,8 @@ def explain(table):
     by_count = (4 * WIDTH + 2 * SIDE * SIDE) / pairs(17)
     for row in table.missed():
         if "over chunks here" in row.name:
-            row.why = ("copies of 289 keys and values a place are memory traffic, which a CPU's caches carry better than "
-                       "a GPU of 2021; by count the unfolded window costs less than the chunks")
+            row.why = ("copies of 289 keys and values a place are traffic of memory; by count an unfolded window costs "
+                       "less than the chunks around it, so the factor is the machine's and not the method's")
         elif row.name.startswith("window"):
             row.why = "by count 1.19: attention alone costs 3.5 times as much"
         else:

@@ -80,7 +80,7 @@ def run(options):
     table.rows.append(Row("seconds", f"{one * windows:,.0f} for {windows:,} windows, from {one:.2f} of one",
                           f"{took:.1f}", one * windows / took))
     table.notes.append(
-        f"code-lm, whose schedule is `paper`, on this project's sources, in stretches of {stretch:,} bytes scored by one "
-        f"call each (/v2 infer, token_logprobs). As published, {context:,} bytes are read for the last {step}; so are "
-        f"{SAMPLES} windows a stretch here, and the time of all is theirs times their number.")
+        f"code-lm, whose schedule is `paper`, on this project's sources, in stretches of {stretch:,} bytes, each of "
+        f"them one call (/v2 infer, token_logprobs). As published, {context:,} bytes are read for the last {step}; so "
+        f"are {SAMPLES} windows a stretch here, and the time of all is theirs times their number.")
     return table

@@ -143,7 +143,7 @@ class Node:
             (self.state / folder).mkdir()
         (self.state / "resolv.conf").write_text(
             f"nameserver {NAME_SERVICE}\nsearch default.svc.cluster.local svc.cluster.local "
-            "cluster.local\noptions ndots:5\n")
+            "cluster.local\noptions ndots:5 timeout:10 attempts:5\n")
         identity.make(self.keys, NODE, FIRST_SERVICE)
         self._hold()
         self._control_plane()

@@ -6,12 +6,13 @@ import re
 # names one that is there, and an entry that fits nothing fails the test.
 NOT_RUN = [
     (r"", r"/path/to/directory|BAAI/bge", "a model of one's own"),
-    (r"", r"^(deploy/serve\.sh|deploy/install_deps\.sh|tests/run\.sh)\b", "installs packages and builds"),
+    (r"", r"^(\w+=\S+ )?(deploy/serve\.sh|deploy/install_deps\.sh|tests/run\.sh)\b", "installs packages and builds"),
     (r"", r"\.deps/clients/bin/python (-m pytest|tests/)|^tests/support/repeat\.sh", "tests of their own"),
     (r"", r"^(docker|helm|kubectl) ", "needs a daemon or a cluster: tests/deploy/test_image.py, tests/cluster"),
     (r"(deploy/)?README\.md", r"^(deploy/release\.sh|pip install (dist/)?longview_server)",
      "minutes of packing: tests/deploy/test_release.py and tests/deploy/test_first_answer.py"),
     (r"deploy/README\.md", r"^(cmake --preset|cpack |tar )", "minutes of packing: tests/deploy/test_prebuilt.py"),
+    (r"deploy/bulk/", r"^pip |longview_bulk", "packages and rows of one's own: tests/deploy/bulk/test_killed.py"),
     (r"deploy/", r"^deploy/load/run\.sh", "minutes of load: tests/deploy/test_load_files.py"),
     (r"deploy/load/", r"\.json localhost:9000", "200 long requests each, and more: tests/deploy/test_load_files.py"),
     (r"deploy/load/", r"--call longview\.v1", "three seconds of load, with a switch that is explained behind it"),
@@ -24,7 +25,6 @@ NOT_RUN = [
     (r"proto/", r"", "tests/server/grpc/test_stubs.py"),
     (r"CONTRIBUTING\.md", r"some_test|/path/to/more", "names that stand for others"),
     (r"kernels/cuda/", r"kernels_cuda_span_test", "a test of tests/kernels, minutes long"),
-    (r"tests/cluster/", r"by_hand\.py", "a cluster to look at, as root"),
     (r"tests/fuzz/", r"--preset fuzz", "builds everything with clang"),
 ]
 # Languages of blocks that are run elsewhere, or are no programs.

@@ -190,5 +190,5 @@ def test_a_stopped_run_leaves_no_worker(environment, tmp_path):
         before = len(parts(output))
         process = start(environment, source, output, server, "--chunk-rows", "10")
         wait_until(lambda: process.poll() is not None or len(parts(output)) > before, 60, "another part")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         assert "goes on from here" in process.communicate()[1] and process.returncode == 130

@@ -9,7 +9,7 @@ from .table import Row, Table, Verdict
 
 TITLE = "S8: Composite Slice Transformer, crossover with linear methods and saving at 256 tokens"
 SLICES = (8, 16, 32)
-LINEAR = {"Luna-128": "Luna with 128 rows", "LS r 128": "LS with 128 landmarks and windows of 8"}
+LINEAR = {"Luna-128": "Luna with 128 rows", "LS-128": "LS with 128 landmarks and windows of 8"}
 WITHIN, SAVES = 0.2, 1.5
 ALIKE = 4096  # Tokens that a timed function reads at least.
 PRINTED = {8: 1.50, 16: 1.52, 32: 1.54}  # T3, least extension; of a whole language model.
@@ -19,7 +19,7 @@ SUBLAYER = 256  # Tokens.
 def configs(shape):
     """Every model takes the mean over all tokens, so that no last layer computes fewer rows than others."""
     linear = {"Luna-128": encoders.luna(shape, 128, pooling="mean"),
-              "LS r 128": encoders.transformer_ls(shape, rank=128, cls_mode="none")}
+              "LS-128": encoders.transformer_ls(shape, rank=128, cls_mode="none")}
     return linear | {f"CST-{length}": encoders.cst(shape, length) for length in SLICES}
 
 

@@ -53,6 +53,11 @@ class Configuration:
         return {key: json.loads(value) for key, value in (part.split("=", 1) for part in self.cell.split(";"))}
 
     @property
+    def has_cost(self):
+        """Whether multiply-adds of an item are printed; CST's cells are ratios."""
+        return self.flops is not None and self.meaning != "C"
+
+    @property
     def documents(self):
         """Texts of one item: two where a model compares them."""
         return int(self.input.split(" x ")[0]) if " x " in self.input else 1

@@ -24,7 +24,7 @@ def asked(server, models):
     for name, row in models.items():
         count = Count(parameters[name])
         try:
-            if row.size:
+            if row.has_cost:
                 count.multiply_adds = row.documents * server.estimate(name, **row.size)["multiply_adds"]
         except urllib.error.HTTPError as error:
             count.problem = error.read().decode()
@@ -46,25 +46,36 @@ def serve(models, folders):
             for cell, count in serve({name: models[name] for name in half}, folders).items()}
 
 
+def batches(folders):
+    """Of names, as many as one server holds."""
+    batch: list[str] = []
+    held = 0
+    for name, folder in folders.items():
+        size = (folder / "model.safetensors").stat().st_size
+        if batch and held + size > BYTES:
+            yield batch
+            batch, held = [], 0
+        batch.append(name)
+        held += size
+    if batch:
+        yield batch
+
+
 def count(rows, scratch):
     """Config cell to Count, of each different configuration once. Checkpoints are gone when it returns."""
-    different = {row.cell: row for row in rows if row.served}
-    found, models, folders, held = {}, {}, {}, 0
-    for number, row in enumerate(different.values()):
-        name = f"m{number}"
-        folder = pathlib.Path(scratch) / "s1" / name
-        try:
-            served.make(folder, row.config, configurations.files_beside(row.config))
-        except RuntimeError as error:
-            found[row.cell] = Count(problem=str(error))
+    different = list({row.cell: row for row in rows if row.served}.values())
+    found: dict[str, Count] = {}
+    for begin in range(0, len(different), MODELS):
+        models = {f"m{begin + i}": row for i, row in enumerate(different[begin:begin + MODELS])}
+        folders = {name: pathlib.Path(scratch) / "s1" / name for name in models}
+        for name, row in models.items():
+            served.prepare(folders[name], row.config, configurations.files_beside(row.config))
+        problems = served.fill(folders.values())
+        found |= {row.cell: Count(problem=problems[folders[name]]) for name, row in models.items()
+                  if folders[name] in problems}
+        made = {name: folder for name, folder in folders.items() if folder not in problems}
+        for batch in batches(made):
+            found |= serve({name: models[name] for name in batch}, folders)
+        for folder in folders.values():
             shutil.rmtree(folder)
-            continue
-        models[name], folders[name] = row, folder
-        held += (folder / "model.safetensors").stat().st_size
-        if len(models) < MODELS and held < BYTES and number + 1 < len(different):
-            continue
-        found |= serve(models, folders)
-        for made in folders.values():
-            shutil.rmtree(made)
-        models, folders, held = {}, {}, 0
     return found

@@ -17,7 +17,7 @@ def is_global(row):
 
 def counts_goal(row):
     """Whether a FLOPs cell is one of the 147: the papers' own reading of a rule that is known."""
-    return row.flops and row.meaning != "C" and not row.other_reading and not is_global(row)
+    return row.has_cost and not row.other_reading and not is_global(row)
 
 
 def with_head(row, parameters):
@@ -107,11 +107,11 @@ def selection(rows, tiny):
 def run(options):
     rows = selection([row for row in configurations.read() if row.served], options.tiny)
     counts = counted.count(rows, options.scratch)
-    failed = {cell: count.problem for cell, count in counts.items() if count.problem}
+    failed = {row.cell: row.name for row in rows if counts[row.cell].problem}
     table = Table(TITLE, ("paper", "ours", "over the paper's", ""))
     there = [row for row in rows if row.cell not in failed]
     sizes = [(row, size_row(row, counts[row.cell])) for row in there if row.parameters]
-    costs = [(row, cost_row(row, counts[row.cell])) for row in there if row.flops and row.meaning != "C"]
+    costs = [(row, cost_row(row, counts[row.cell])) for row in there if row.has_cost]
     pairs = [(row, pairs_row(row)) for row in there if row.meaning == "C"]
     own_sizes = [line.verdict is Verdict.MET for row, line in sizes if not row.other_reading]
     own_costs = [line.verdict is Verdict.MET for row, line in costs if counts_goal(row)]
@@ -125,8 +125,9 @@ def run(options):
         Row("multiply-adds as the server counts", f"{len(as_counted)} cells",
             f"{sum(as_counted)} within 2 % or to the printed digits", sum(as_counted) / max(len(as_counted), 1),
             why="useful pairs of queries and keys, rows that the answer needs"),
-        *(Row(cell, "", "does not load or has no cost", verdict=Verdict.MISSED, why="") for cell in failed),
+        *(Row(name, "", "does not load or has no cost", verdict=Verdict.MISSED) for name in failed.values()),
         *(line for _, line in sizes + costs + pairs)]
     table.notes = [f"parameters {sum(own_sizes)} of {len(own_sizes)}; by the paper's rule {sum(own_costs)} of "
-                   f"{len(own_costs)}.", *failed.values()]
+                   f"{len(own_costs)}.",
+                   *(f"{name}: {counts[cell].problem}" for cell, name in failed.items())]
     return table

@@ -15,21 +15,38 @@ sys.path.append(str(ROOT / "tests/e2e"))
 from server_process import Server  # noqa: E402
 
 
-def make(folder, config, files=None, zeros=True):
-    """A model directory of this configuration; `files`: name to text of what lies beside it. With zeros for
-    weights it has the configuration's size and cost. It is not warmed up."""
-    folder = pathlib.Path(folder)
-    if (folder / ".made").exists():
-        return folder
+def prepare(folder, config, files=None):
+    """A model directory without weights; `files`: name to text of what lies beside config.json. It is not warmed
+    up."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "longview.json").write_text(json.dumps({"warmup": False}))
     for name, text in (files or {}).items():
         (folder / name).write_text(text)
-    command = [BUILD / "bin/random_model", *(["--zeros"] if zeros else []), folder]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(f"{folder}: {done.stderr.strip()}")
+
+
+def fill(folders, zeros=True):
+    """Writes weights of prepared directories. Returns those that no weights make a model, and why."""
+    problems, left = {}, list(folders)
+    while left:
+        command = [BUILD / "bin/random_model", *(["--zeros"] if zeros else []), *left]
+        done = subprocess.run(command, capture_output=True, text=True)
+        made = done.stdout.count(" tensors\n")
+        if done.returncode != 0:
+            problems[left[made]] = done.stderr.strip() or f"random_model ended with {done.returncode}"
+            made += 1
+        left = left[made:]
+    return problems
+
+
+def make(folder, config, files=None, zeros=True):
+    """A model directory of this configuration. With zeros for weights it has the configuration's size and cost."""
+    folder = pathlib.Path(folder)
+    if (folder / ".made").exists():
+        return folder
+    prepare(folder, config, files)
+    if problems := fill([folder], zeros):
+        raise RuntimeError(f"{folder}: {problems[folder]}")
     (folder / ".made").touch()
     return folder
 

@@ -12,6 +12,9 @@ sys.path.append(str(BENCH))
 import seeds  # noqa: E402
 from tables.table import Options, Verdict  # noqa: E402
 
+# Some minutes for all of them.
+pytestmark = pytest.mark.slow
+
 # Peers that a table may need, of tests/bench/README.md.
 PEERS = ("torch", "transformers", "openvino")
 WRITTEN = [name for name, module in seeds.TABLES.items() if (BENCH / f"tables/{module}.py").exists()]

@@ -43,7 +43,7 @@ def kinds(tiny):
                 Kind("LS language model", Asked({**model, "n_layer": 1}, True), 4_096, 1_024)]
     return [
         Kind("Longformer-base", Asked({**longformer, "max_position_embeddings": 61_442}), 61_440),
-        Kind("LS language model, 44 M", Asked(model, True), 430_000, 32_768),
+        Kind("LS language model, 44 M", Asked(model, True), 600_000, 32_768),
         Kind("LS encoder of RoBERTa-base's shape", Asked({**LS_BASE, "max_seq_len": 49_152}), 49_152),
         Kind("LED-base", Asked(shape("led-base-16384", max_encoder_position_embeddings=61_440), True), 61_440),
         Kind("BERT-base, full attention, here", Asked(one_layer(61_440)), 61_440)]

@@ -37,11 +37,13 @@ class Pipe:
 
 
 class Ours(Pipe):
-    """A model_pipe process; `without` names variables of the environment that it does not inherit."""
+    """A model_pipe process; `without` names variables of the environment that it does not inherit, `extra` is what
+    it has beside the others."""
 
-    def __init__(self, directory, dtype, threads, device="cpu", without=()):
+    def __init__(self, directory, dtype, threads, device="cpu", without=(), extra=None):
+        inherited = {name: value for name, value in os.environ.items() if name not in without}
         super().__init__([BUILD / "bin/model_pipe", directory, dtype, str(threads), device],
-                         {name: value for name, value in os.environ.items() if name not in without})
+                         {**inherited, **(extra or {})})
         # A model without a version for the device is served by the CPU.
         if self.facts["device"] != device:
             raise SystemExit(f"not on {device}: the model runs on {self.facts['device']}")

@@ -12,7 +12,8 @@ from . import plain, served
 THREADS = 2
 DTYPE = "fp32"
 SETTINGS = f"{DTYPE}, {THREADS} threads"
-SHORT, PATIENCE = 16, 16  # Tokens; runs after which models/dense/scratch_pool.h gives unused memory back.
+RETURNS_BLOCKS = {"MALLOC_MMAP_THRESHOLD_": "131072"}  # Fixed: else glibc keeps what was freed, up to a point.
+MOST_KEPT, PATIENCE = 64 << 20, 16  # Of models/dense/scratch_pool.h: bytes, and runs that use less than half.
 
 
 def documents(count, tokens, seed=7):
@@ -28,12 +29,12 @@ def make(options, folder, configs):
 
 
 @contextlib.contextmanager
-def running(directories):
+def running(directories, extra=None):
     """name -> Ours."""
     ours = {}
     try:
         for name, directory in directories.items():
-            ours[name] = Ours(directory, DTYPE, THREADS)
+            ours[name] = Ours(directory, DTYPE, THREADS, extra=extra)
         yield ours
     finally:
         for process in ours.values():
@@ -60,13 +61,13 @@ def medians(functions, repeats, warmup=1):
             for name, values in timing.interleave(functions, repeats, warmup).items()}
 
 
-def peak_bytes(directory, batch):
-    """Resident memory that a batch adds to a process that has read its tables and holds, of scratch, a document's of
-    SHORT tokens. Scratch of the batch before goes back by the last of PATIENCE short ones."""
-    with running({"": directory}) as ours:
+def peak_bytes(directory, batch, workspace):
+    """Resident memory that a batch of so much workspace adds to a process that has read its tables and holds no
+    scratch: that of the batch before went back at once, or by the last of PATIENCE short documents."""
+    with running({"": directory}, RETURNS_BLOCKS) as ours:
         ours[""].run(batch)
-        for _ in range(PATIENCE + 1):
-            ours[""].run(documents(1, SHORT))
+        for _ in range(PATIENCE if workspace <= MOST_KEPT else 0):
+            ours[""].run(documents(1, 16))
         return ours[""].run(batch)["peak_bytes"]
 
 

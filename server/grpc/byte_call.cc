@@ -2,7 +2,10 @@
 
 #include <grpcpp/impl/codegen/proto_utils.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "server/grpc/call_context.h"
 #include "server/grpc/message_decoder.h"
 #include "server/scheduler/steady_clock.h"
 #include "server/status_map_grpc.h"
@@ -46,12 +49,11 @@ ByteReactor* ByteCall::Run(ByteCall* call) {
     return call->Refuse({grpc::StatusCode::CANCELLED, "the connection is being closed"});
   }
   if (call->access_ == Access::kKey) {
-    absl::StatusOr<CallInfo> info =
-        call->tools_.gate.Admit(call->context_, call->info_.method, call->open_.address());
-    if (!info.ok()) {
-      return call->Refuse(ToGrpcStatus(info.status()));
+    const CallGate& gate = call->tools_.gate;
+    call->info_ = gate.Read(call->context_, call->info_.method, call->open_.address());
+    if (absl::Status admitted = gate.Admit(call->context_, call->info_); !admitted.ok()) {
+      return call->Refuse(ToGrpcStatus(admitted));
     }
-    call->info_ = *std::move(info);
   } else {
     call->info_.api = "grpc";
     call->info_.arrival = SteadyNow();
@@ -131,6 +133,7 @@ ByteBudget::Reservation ByteCall::Reserve() const {
 }
 
 grpc::ByteBuffer& ByteCall::Encode(const google::protobuf::Message& message) {
+  TellRequestId();
   out_.Clear();
   bool own = false;
   grpc::SerializationTraits<google::protobuf::Message>::Serialize(message, &out_, &own);
@@ -144,20 +147,27 @@ void ByteCall::WriteAndFinish(const google::protobuf::Message& message) {
   WriteAndFinish(Encode(message), grpc::Status::OK);
 }
 
-void ByteCall::TellDelay(const grpc::Status& status) {
-  if (const auto delay = RetryDelayOf(status)) {
-    context_.AddTrailingMetadata("grpc-retry-pushback-ms",
-                                 absl::StrCat(absl::ToInt64Milliseconds(*delay)));
-  }
+void ByteCall::TellRequestId() {
+  if (std::exchange(request_id_told_, true) || info_.request_id.empty()) return;
+  context_.AddInitialMetadata(kRequestIdKey, info_.request_id);
+}
+
+void ByteCall::TellEnd(const grpc::Status& status) {
+  const auto delay = RetryDelayOf(status);
+  if (!delay) return TellRequestId();
+  context_.AddTrailingMetadata("grpc-retry-pushback-ms",
+                               absl::StrCat(absl::ToInt64Milliseconds(*delay)));
+  if (std::exchange(request_id_told_, true) || info_.request_id.empty()) return;
+  context_.AddTrailingMetadata(kRequestIdKey, info_.request_id);
 }
 
 void ByteCall::Finish(const grpc::Status& status) {
-  TellDelay(status);
+  TellEnd(status);
   ByteReactor::Finish(status);
 }
 
 void ByteCall::WriteAndFinish(const grpc::ByteBuffer& bytes, const grpc::Status& status) {
-  TellDelay(status);
+  TellEnd(status);
   StartWriteAndFinish(&bytes, grpc::WriteOptions(), status);
 }
 

@@ -124,7 +124,8 @@ class ByteCall : public ByteReactor {
   void WriteAndFinish(const google::protobuf::Message& message);
 
   // Ends the call. The delay of a status that may be repeated also goes into the trailer that
-  // clients' libraries obey by themselves.
+  // clients' libraries obey by themselves; they repeat nothing after initial metadata, so that the
+  // request id of such a call, too, goes into the trailer unless a message was written before.
   void Finish(const grpc::Status& status);
   // Writes the last message and ends the call like Finish.
   void WriteAndFinish(const grpc::ByteBuffer& bytes, const grpc::Status& status);
@@ -137,7 +138,9 @@ class ByteCall : public ByteReactor {
 
  private:
   ByteReactor* Refuse(const grpc::Status& status);
-  void TellDelay(const grpc::Status& status);
+  // Sends the request id with the initial metadata, once.
+  void TellRequestId();
+  void TellEnd(const grpc::Status& status);
   // The status to end with, recorded.
   grpc::Status Failed(const absl::Status& status) const;
 
@@ -147,6 +150,7 @@ class ByteCall : public ByteReactor {
   const Access access_;
   bool refused_ = false;  // Set before gRPC can call the reactor.
   bool begun_ = false;    // The call is among tools_.calls; set before gRPC can call it.
+  bool request_id_told_ = false;
   CallInfo info_;
   ByteBudget::Reservation held_;  // Holds the call and its only request.
   grpc::ByteBuffer in_;           // Belongs to the read that is under way.

@@ -10,8 +10,6 @@
 namespace longview::server {
 namespace {
 
-constexpr char kRequestIdKey[] = "x-request-id";
-
 // gRPC tells a deadline by the wall clock, whatever that says by now.
 absl::Time DeadlineOf(const grpc::CallbackServerContext& context, absl::Time now) {
   const std::chrono::system_clock::time_point deadline = context.deadline();
@@ -28,7 +26,7 @@ std::vector<std::string_view> ForwardedFor(const grpc::ServerContextBase& contex
 
 }  // namespace
 
-CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method,
+CallInfo ReadCallInfo(const grpc::CallbackServerContext& context, std::string_view method,
                       const TrustedProxies& proxies, const std::string& address) {
   CallInfo info;
   info.arrival = SteadyNow();
@@ -39,7 +37,6 @@ CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view met
   info.method = method;
   info.request_id = RequestIdOr(Metadata(context, kRequestIdKey));
   info.trace = ParseTraceparent(Metadata(context, "traceparent"));
-  context.AddInitialMetadata(kRequestIdKey, info.request_id);
   return info;
 }
 

@@ -11,10 +11,12 @@
 
 namespace longview::server {
 
+// The metadata that brings a request id, and takes it back.
+inline constexpr char kRequestIdKey[] = "x-request-id";
+
 // Deadline, request id, trace and client of a call that arrives now over a connection from
-// `address`. Sends the request id back in the initial metadata as x-request-id. `method`: static
-// storage.
-CallInfo ReadCallInfo(grpc::CallbackServerContext& context, std::string_view method,
+// `address`. `method`: static storage.
+CallInfo ReadCallInfo(const grpc::CallbackServerContext& context, std::string_view method,
                       const TrustedProxies& proxies, const std::string& address);
 
 // The value of a metadata key; "" if it is absent.

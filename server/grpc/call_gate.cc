@@ -22,16 +22,18 @@ absl::Status CheckNoPage(const grpc::ServerContextBase& context, std::string_vie
 
 }  // namespace
 
-absl::StatusOr<CallInfo> CallGate::Admit(grpc::CallbackServerContext& context,
-                                         std::string_view method,
-                                         const std::string& address) const {
-  CallInfo info = ReadCallInfo(context, method, proxies_, address);
+CallInfo CallGate::Read(const grpc::CallbackServerContext& context, std::string_view method,
+                        const std::string& address) const {
+  return ReadCallInfo(context, method, proxies_, address);
+}
+
+absl::Status CallGate::Admit(const grpc::CallbackServerContext& context, CallInfo& info) const {
   absl::Status admitted = absl::OkStatus();
   if (keys_ != nullptr) admitted = keys_->Admit(Metadata(context, "authorization"), info);
-  if (admitted.ok()) admitted = CheckNoPage(context, method);
-  if (!admitted.ok()) return api_.Record(info, "", "", admitted);
+  if (admitted.ok()) admitted = CheckNoPage(context, info.method);
+  if (!admitted.ok()) return Record(info, admitted);
   api_.Trace(info);
-  return info;
+  return absl::OkStatus();
 }
 
 }  // namespace longview::server

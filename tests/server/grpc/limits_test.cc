@@ -1,5 +1,7 @@
 // Limits of one client: keys come first, messages and answers against the clock, bytes in
 // memory, connections.
+#include <future>
+
 #include "inference/grpc_service.grpc.pb.h"
 #include "longview/v1/text.grpc.pb.h"
 #include "server/limits/byte_budget.h"
@@ -241,6 +243,41 @@ TEST_F(Limits, ManyCallsOfOneClientAreRefusedWithAHint) {
   const grpc::Status status = Classify("abc");
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_NE(status.error_details().find("RetryInfo"), std::string::npos);
+}
+
+// A client's library repeats a call only if nothing came before the trailers of its refusal.
+TEST_F(Limits, AClientsLibraryRepeatsARefusedCall) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetServiceConfigJSON(R"({"methodConfig": [{"name": [{}], "retryPolicy": {
+      "maxAttempts": 2, "initialBackoff": "1s", "maxBackoff": "1s", "backoffMultiplier": 1,
+      "retryableStatusCodes": ["RESOURCE_EXHAUSTED"]}}]})");
+  channel = grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port),
+                                      grpc::InsecureChannelCredentials(), arguments);
+  auto all = backend.bytes.TryReserve("127.0.0.1", kBudget - 1);
+  ASSERT_TRUE(all.ok());
+  std::future<grpc::Status> call =
+      std::async(std::launch::async, [this] { return Classify("abc"); });
+  EXPECT_TRUE(Eventually([this] {
+    return backend.Counted("longview_request_duration_seconds_count", "RESOURCE_EXHAUSTED") == 1;
+  }));
+  all->Reset();
+  EXPECT_TRUE(call.get().ok());
+}
+
+// Where a refusal has no initial metadata, its request id comes with the trailers.
+TEST_F(Limits, ARefusedCallTellsItsRequestId) {
+  const auto all = backend.bytes.TryReserve("127.0.0.1", kBudget - 1);
+  ASSERT_TRUE(all.ok());
+  grpc::ClientContext context;
+  context.AddMetadata("x-request-id", "mine-2");
+  v1::ClassifyResponse response;
+  EXPECT_FALSE(v1::TextService::NewStub(channel)->Classify(&context, {}, &response).ok());
+  EXPECT_TRUE(context.GetServerInitialMetadata().empty());
+  const auto& trailers = context.GetServerTrailingMetadata();
+  const auto id = trailers.find("x-request-id");
+  ASSERT_NE(id, trailers.end());
+  EXPECT_EQ(std::string(id->second.data(), id->second.size()), "mine-2");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace longview::kernels {
 namespace {
 
-constexpr int kLanes = kWeightColumns;
+constexpr int kLanes = 16;
 using Floats = float __attribute__((vector_size(kLanes * sizeof(float))));
 using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 
@@ -42,44 +42,75 @@ constexpr float kLeastExponent = -87.0f;
   Choose(normal, x, zero);
 }
 
-// Called with a constant, so that whole groups copy without a length.
-[[gnu::always_inline]] inline void Weigh(const ColumnWeights& request, int columns) {
-  const size_t bytes = static_cast<size_t>(columns) * sizeof(float);
+// The columns of a call, a vector at a time; the last one may be a part of one. Whole vectors copy
+// without a length.
+struct Vectors {
+  explicit Vectors(int columns) : whole(columns / kLanes), rest(columns % kLanes) {}
+
+  template <typename Body>
+  [[gnu::always_inline]] void Each(Body&& body) const {
+    for (int i = 0; i < whole; ++i) body(i, kLanes * sizeof(float));
+    if (rest > 0) body(whole, static_cast<size_t>(rest) * sizeof(float));
+  }
+
+  const int whole, rest;
+};
+
+// Rows are read and written whole, in order: the memory of a long document is walked three times,
+// and not once per vector of columns.
+[[gnu::always_inline]] inline void Weigh(const ColumnWeights& request) {
+  const Vectors vectors(request.columns);
   const auto visible = [&](int64_t t) {
     return request.visible == nullptr || request.visible[t] != 0;
   };
-  Floats scores = {}, total = {};
-  Floats top = total + kLowest;
+  const Floats zero = {};
+  Floats top[kWeightColumns / kLanes], total[kWeightColumns / kLanes];
+  vectors.Each([&](int i, size_t) {
+    top[i] = zero + kLowest;
+    total[i] = zero;
+  });
   for (int64_t t = 0; t < request.tokens; ++t) {
     if (!visible(t)) continue;
-    std::memcpy(&scores, request.scores + t * request.score_stride, bytes);
-    const Ints below = scores <= top;
-    Choose(below, top, scores);
+    const float* row = request.scores + t * request.score_stride;
+    vectors.Each([&](int i, size_t bytes) {
+      Floats scores = {};
+      std::memcpy(&scores, row + i * kLanes, bytes);
+      const Ints below = scores <= top[i];
+      Choose(below, top[i], scores);
+    });
   }
   for (int64_t t = 0; t < request.tokens; ++t) {
     float* out = request.weights + t * request.weight_stride;
     if (!visible(t)) {
-      std::memset(out, 0, bytes);
+      std::memset(out, 0, static_cast<size_t>(request.columns) * sizeof(float));
       continue;
     }
-    std::memcpy(&scores, request.scores + t * request.score_stride, bytes);
-    Floats weight = scores - top;
-    ExpInPlace(weight);
-    // Tokens in order, one chain per column: the sum's bits depend on the segment alone.
-    total += weight;
-    std::memcpy(out, &weight, bytes);
+    const float* row = request.scores + t * request.score_stride;
+    vectors.Each([&](int i, size_t bytes) {
+      Floats weight = {};
+      std::memcpy(&weight, row + i * kLanes, bytes);
+      weight -= top[i];
+      ExpInPlace(weight);
+      // Tokens in order, one chain per column: the sum's bits depend on the segment alone.
+      total[i] += weight;
+      std::memcpy(out + i * kLanes, &weight, bytes);
+    });
   }
-  const Floats zero = {};
   // A column without visible tokens weighs nothing: zeros instead of 0 / 0.
-  const Ints some = ~(total == 0.0f);
-  Floats scale = 1.0f / total;
-  Choose(some, scale, zero);
+  Floats scale[kWeightColumns / kLanes];
+  vectors.Each([&](int i, size_t) {
+    const Ints some = ~(total[i] == 0.0f);
+    scale[i] = 1.0f / total[i];
+    Choose(some, scale[i], zero);
+  });
   for (int64_t t = 0; t < request.tokens; ++t) {
     float* out = request.weights + t * request.weight_stride;
-    Floats weight = {};
-    std::memcpy(&weight, out, bytes);
-    weight *= scale;
-    std::memcpy(out, &weight, bytes);
+    vectors.Each([&](int i, size_t bytes) {
+      Floats weight = {};
+      std::memcpy(&weight, out + i * kLanes, bytes);
+      weight *= scale[i];
+      std::memcpy(out + i * kLanes, &weight, bytes);
+    });
   }
 }
 
@@ -88,11 +119,7 @@ constexpr float kLeastExponent = -87.0f;
 // One body, compiled for the widths a server meets, as SumWeighted.
 [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]] void WeighColumns(
     const ColumnWeights& request) {
-  if (request.columns == kWeightColumns) {
-    Weigh(request, kWeightColumns);
-  } else {
-    Weigh(request, request.columns);
-  }
+  Weigh(request);
 }
 
 }  // namespace longview::kernels

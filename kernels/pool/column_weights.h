@@ -6,7 +6,7 @@
 
 namespace longview::kernels {
 
-inline constexpr int kWeightColumns = 16;  // Most columns of one call.
+inline constexpr int kWeightColumns = 128;  // Most columns of one call.
 
 struct ColumnWeights {
   const float* scores = nullptr;  // [T, columns], natural units.

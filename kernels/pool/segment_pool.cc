@@ -41,52 +41,59 @@ void ForEach(const ParallelFor& pool, int64_t count, Body&& body) {
   });
 }
 
-// Weights of a group of columns of one segment, divided by their sums: [T, C] from the first row
-// on.
-void WeighGroup(const PoolCall& call, int segment, int group, float* weights) {
+// Weights of columns [first, first + columns) of one segment, divided by their sums: [T, C] from
+// the first row on.
+void WeighSome(const PoolCall& call, int segment, int first, int columns, float* weights) {
   const int64_t begin = call.offsets[segment];
-  const int first = group * kWeightColumns;
   ColumnWeights request;
   request.scores = call.scores + begin * call.score_stride + first;
   request.score_stride = call.score_stride;
   request.visible = call.visible == nullptr ? nullptr : call.visible + begin;
   request.tokens = call.offsets[segment + 1] - begin;
-  request.columns = std::min(kWeightColumns, call.columns - first);
+  request.columns = columns;
   request.weights = weights + (begin - call.offsets.front()) * call.columns + first;
   request.weight_stride = call.columns;
   WeighColumns(request);
 }
 
+// Tokens whose weights and values stay in cache while a head's columns are summed.
+constexpr int64_t kSumTokens = 64;
+
 // The sums of one head's columns over kSumChannels channels of one value; with `continues`, on top
-// of those in value.out.
+// of those in value.out. Tokens are taken in order, so a sum has the bits of one chain over all.
 void SumChannels(const PoolCall& call, const PoolValue& value, int segment, int head, int channel,
                  const float* weights, bool continues) {
   const int64_t begin = call.offsets[segment];
+  const int64_t tokens = call.offsets[segment + 1] - begin;
   WeightedSum request;
   request.weight_stride = call.columns;
   request.dtype = value.dtype;
   request.value_stride = value.row_stride;
-  request.tokens = call.offsets[segment + 1] - begin;
   request.channels = std::min(kSumChannels, value.width - channel);
-  const int64_t first = begin * value.row_stride + head * value.head_stride + channel;
-  request.values = static_cast<const std::byte*>(value.data) + first * SizeOf(value.dtype);
   alignas(kAlignment) float sums[kSumColumns * kSumChannels] = {};
   request.sums = sums;
-  request.continues = continues;
-  for (int j = 0; j < call.columns_per_head; j += kSumColumns) {
-    const int c = head * call.columns_per_head + j;
-    request.columns = std::min(kSumColumns, call.columns_per_head - j);
-    request.weights = weights + (begin - call.offsets.front()) * call.columns + c;
-    float* const out =
-        value.out + (static_cast<int64_t>(segment) * call.columns + c) * value.width + channel;
-    for (int k = 0; continues && k < request.columns; ++k) {
-      std::copy_n(out + int64_t{k} * value.width, request.channels, sums + k * kSumChannels);
+  int64_t token = 0;
+  do {
+    const int64_t first = (begin + token) * value.row_stride + head * value.head_stride + channel;
+    request.values = static_cast<const std::byte*>(value.data) + first * SizeOf(value.dtype);
+    request.tokens = std::min(kSumTokens, tokens - token);
+    request.continues = continues || token > 0;
+    for (int j = 0; j < call.columns_per_head; j += kSumColumns) {
+      const int c = head * call.columns_per_head + j;
+      request.columns = std::min(kSumColumns, call.columns_per_head - j);
+      request.weights = weights + (begin + token - call.offsets.front()) * call.columns + c;
+      float* const out =
+          value.out + (static_cast<int64_t>(segment) * call.columns + c) * value.width + channel;
+      for (int k = 0; request.continues && k < request.columns; ++k) {
+        std::copy_n(out + int64_t{k} * value.width, request.channels, sums + k * kSumChannels);
+      }
+      SumWeighted(request);
+      for (int k = 0; k < request.columns; ++k) {
+        std::copy_n(sums + k * kSumChannels, request.channels, out + int64_t{k} * value.width);
+      }
     }
-    SumWeighted(request);
-    for (int k = 0; k < request.columns; ++k) {
-      std::copy_n(sums + k * kSumChannels, request.channels, out + int64_t{k} * value.width);
-    }
-  }
+    token += kSumTokens;
+  } while (token < tokens);
 }
 
 void SumSegments(const PoolCall& call, const float* weights, bool continues,
@@ -136,9 +143,15 @@ WorkspaceBytes MeasurePool(const PoolCall& call) {
 
 void WeighSegments(const PoolCall& call, float* weights, const ParallelFor& pool) {
   CheckCall(call);
-  const int groups = (call.columns + kWeightColumns - 1) / kWeightColumns;
+  // Wide enough to read rows in long runs, and some for every thread.
+  constexpr int kLeast = 16;
+  const int share = call.columns / (2 * pool.threads());
+  const int width = std::clamp(share / kLeast * kLeast, kLeast, kWeightColumns);
+  const int groups = (call.columns + width - 1) / width;
   ForEach(pool, int64_t{Segments(call)} * groups, [&](int64_t i) {
-    WeighGroup(call, static_cast<int>(i / groups), static_cast<int>(i % groups), weights);
+    const int first = static_cast<int>(i % groups) * width;
+    WeighSome(call, static_cast<int>(i / groups), first, std::min(width, call.columns - first),
+              weights);
   });
 }
 

@@ -42,7 +42,7 @@ struct Weighed {
 };
 
 TEST(ColumnWeightsTest, IsASoftmaxOverTokens) {
-  for (const int columns : {1, 5, kWeightColumns}) {
+  for (const int columns : {1, 5, 16, 21, 48, kWeightColumns}) {
     for (const int tokens : {1, 2, 77, 300}) {
       Weighed weighed(tokens, columns, 7);
       weighed.visible[0] = 1;

@@ -25,6 +25,8 @@ const std::vector<PoolShape> kShapes = {
     {"image", {196}, 3, 8, 32},
     {"odd widths", {33, 1, 65}, 3, 5, 37},
     {"folded global row", {257, 12}, 12, 1, 96, true},
+    {"blocks of tokens", {64, 65, 128, 1, 200}, 5, 2, 40},
+    {"many columns", {70, 3}, 75, 2, 8},
     {"wide channels", {40}, 1, 1, 128},
     {"bf16", {50, 9}, 2, 3, 48, false, DType::kBFloat16},
     {"masked tokens", {50, 9, 4}, 2, 3, 48, false, DType::kFloat32, true},

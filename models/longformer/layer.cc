@@ -13,7 +13,6 @@ void StageLayer(Backend& backend, std::span<const uint8_t> roles, StagedLayer& l
   layer.folded_row_list.clear();
   layer.folded_out_list.clear();
   layer.unfolded_row_list.clear();
-  layer.unfolded_out_list.clear();
   layer.fold_groups.clear();
   for (const GlobalRow& global : layer.host.folded) {
     layer.folded_row_list.push_back(global.row);
@@ -21,32 +20,37 @@ void StageLayer(Backend& backend, std::span<const uint8_t> roles, StagedLayer& l
   }
   for (const GlobalRow& global : layer.host.unfolded) {
     layer.unfolded_row_list.push_back(global.row);
-    layer.unfolded_out_list.push_back(global.out);
   }
   for (const GlobalGroup& group : layer.host.folded_groups) {
     layer.fold_groups.push_back({group.row0, group.tokens, group.first, group.count});
   }
-  layer.band = backend.Stage(layer.host.band);
+  layer.pieces.clear();
+  for (const LayerPiece& piece : layer.host.pieces) {
+    layer.pieces.push_back({backend.Stage(piece.band), backend.Stage(piece.cut_globals),
+                            backend.Stage(piece.carried), backend.Stage(piece.folded.places),
+                            backend.Stage(piece.unfolded.places)});
+  }
   layer.full = backend.Stage(layer.host.full);
   layer.local_rows = backend.Stage(layer.host.local_rows);
   layer.query_rows = backend.Stage(layer.host.query_rows);
   layer.out_rows = backend.Stage(layer.host.out_rows);
   layer.unfolded_rows = backend.Stage(layer.unfolded_row_list);
-  layer.unfolded_outs = backend.Stage(layer.unfolded_out_list);
   layer.folds =
       StageFolds(backend, layer.fold_groups, layer.folded_row_list, layer.folded_out_list, roles);
 }
 
 void TakeGlobalRows(Backend& backend, const LongformerConfig& config,
                     std::span<const StagedLayer* const> layers, LongformerRows& rows) {
-  int64_t globals = 0, keys = 0;
+  int64_t folded = 0, globals = 0, keys = 0;
   for (const StagedLayer* layer : layers) {
+    folded = std::max(folded, static_cast<int64_t>(layer->host.folded.size()));
     globals = std::max(globals, static_cast<int64_t>(layer->host.unfolded.size()));
     keys = std::max(keys, layer->host.global_key_rows);
   }
-  if (globals == 0) return;
   using enum RowType;
   using enum Backend::Tail;
+  if (folded > 0) rows.folded_out = backend.Take(folded, config.width, kCompute);
+  if (globals == 0) return;
   rows.global_inputs = backend.Take(globals, config.width, kCompute, kPanel);
   rows.global_queries = backend.Take(globals, config.width, kCompute, kPanel);
   rows.global_out = backend.Take(globals, config.width, kCompute);
@@ -63,22 +67,36 @@ void LongformerLayerRun::ProjectGlobalKeys(Backend& backend, int64_t row0, int64
                            rows_.global_keys.From(key_row0).First(tokens)});
 }
 
-void LongformerLayerRun::AttendLocal(Backend& backend, const StagedLayer& plan,
+void LongformerLayerRun::AttendLocal(Backend& backend, const PlanRef& band,
                                      const Rows& queries) const {
   const std::vector<kernels::Source> sources(
-      plan.host.band.sources.size(),
+      band.plan->sources.size(),
       HeadsSource(compute_, rows_.qkv.Columns(width(), width()),
                   rows_.qkv.Columns(2 * width(), width()), config_.heads));
   kernels::Call call = HeadsCall(compute_, queries, rows_.z, config_.heads);
   call.sources = sources;
-  backend.Run(ops::Attend{plan.band, call});
+  backend.Run(ops::Attend{band, call});
 }
 
-void LongformerLayerRun::AttendFolded(Backend& backend, const StagedLayer& plan,
-                                      const Rows& folded) const {
-  backend.Run(ops::AttendFolded{plan.folds, config_.heads, weights_.query_global,
-                                weights_.key_value_global, weights_.key_global,
-                                weights_.value_global, rows_.x, rows_.input, folded});
+void LongformerLayerRun::AttendGlobal(Backend& backend, const StagedLayer& plan) const {
+  if (!plan.host.folded.empty()) {
+    backend.Run(ops::AttendFolded{plan.folds, config_.heads, weights_.query_global,
+                                  weights_.key_value_global, weights_.key_global,
+                                  weights_.value_global, rows_.x, rows_.input, rows_.folded_out});
+  }
+  AttendUnfolded(backend, plan);
+}
+
+void LongformerLayerRun::PlaceGlobal(Backend& backend, const LayerPiece& piece,
+                                     const StagedPiece& staged) const {
+  if (staged.folded_places.count > 0) {
+    backend.Run(
+        ops::Scatter{rows_.folded_out.From(piece.folded.first), staged.folded_places, rows_.z});
+  }
+  if (staged.unfolded_places.count > 0) {
+    backend.Run(
+        ops::Scatter{rows_.global_out.From(piece.unfolded.first), staged.unfolded_places, rows_.z});
+  }
 }
 
 void LongformerLayerRun::AttendUnfolded(Backend& backend, const StagedLayer& plan) const {
@@ -98,7 +116,6 @@ void LongformerLayerRun::AttendUnfolded(Backend& backend, const StagedLayer& pla
   kernels::Call call = HeadsCall(compute_, queries, out, config_.heads);
   call.sources = keys;
   backend.Run(ops::Attend{plan.full, call});
-  backend.Run(ops::Scatter{out, plan.unfolded_outs, rows_.z});
 }
 
 void LongformerLayerRun::Finish(Backend& backend, const Rows& x, const Rows& input,

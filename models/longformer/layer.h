@@ -22,17 +22,24 @@
 
 namespace longview::models {
 
+// A piece's lists where they are staged.
+struct StagedPiece {
+  PlanRef band;
+  IndexRef cut_globals, carried, folded_places, unfolded_places;
+};
+
 // A plan and where its lists are staged.
 struct StagedLayer {
   StagedLayer() = default;
   explicit StagedLayer(LayerPlan plan) : host(std::move(plan)) {}
 
   LayerPlan host;
-  PlanRef band, full;
-  IndexRef local_rows, query_rows, out_rows, unfolded_rows, unfolded_outs;
+  std::vector<StagedPiece> pieces;  // Of host.pieces.
+  PlanRef full;
+  IndexRef local_rows, query_rows, out_rows, unfolded_rows;
   Folds folds;
   // The staged parts of the global rows.
-  std::vector<int32_t> folded_row_list, folded_out_list, unfolded_row_list, unfolded_out_list;
+  std::vector<int32_t> folded_row_list, folded_out_list, unfolded_row_list;
   std::vector<FoldGroup> fold_groups;
 };
 
@@ -43,15 +50,16 @@ void StageLayer(Backend& backend, std::span<const uint8_t> roles, StagedLayer& l
 struct LongformerRows {
   Rows x;               // [rows, H] residual stream.
   Rows input;           // T [rows, H], x rounded; x itself for fp32.
-  Rows qkv;             // T [local rows, 3H]
-  Rows z;               // T [outputs, H] attention's output.
+  Rows qkv;             // T [projected rows, 3H]
+  Rows z;               // T [outputs, H] attention's output, of a piece.
+  Rows folded_out;      // T [folded global rows, H] their attention.
   Rows global_inputs;   // T [global rows, H] that are not folded.
   Rows global_queries;  // T [the same, H]
-  Rows global_out;      // T [the same, H]
+  Rows global_out;      // T [the same, H] their attention.
   Rows global_keys;     // T [global key rows, 2H]
 };
 
-// Takes the last four of `rows` for any of the plans.
+// Takes the last five of `rows` for any of the plans.
 void TakeGlobalRows(Backend& backend, const LongformerConfig& config,
                     std::span<const StagedLayer* const> layers, LongformerRows& rows);
 
@@ -66,15 +74,18 @@ class LongformerLayerRun {
   void Project(Backend& backend, const Rows& input, const Rows& qkv) const;
   // Global keys of `tokens` rows from `row0` on, to key rows from `key_row0` on.
   void ProjectGlobalKeys(Backend& backend, int64_t row0, int64_t tokens, int64_t key_row0) const;
-  // z of rows that see a window. `queries` T [outputs, H].
-  void AttendLocal(Backend& backend, const StagedLayer& plan, const Rows& queries) const;
-  // z of global rows; `folded` T takes those that are folded.
-  void AttendFolded(Backend& backend, const StagedLayer& plan, const Rows& folded) const;
-  void AttendUnfolded(Backend& backend, const StagedLayer& plan) const;
+  // z of a piece's rows that see a window. `queries` T [outputs, H].
+  void AttendLocal(Backend& backend, const PlanRef& band, const Rows& queries) const;
+  // Attention of global rows, those that are folded and the others: before any row of x changes.
+  void AttendGlobal(Backend& backend, const StagedLayer& plan) const;
+  // z of a piece's global rows.
+  void PlaceGlobal(Backend& backend, const LayerPiece& piece, const StagedPiece& staged) const;
   // The rest after attention. `x` is the residual stream of z's rows, `input` takes the next input.
   void Finish(Backend& backend, const Rows& x, const Rows& input, const Rows& z) const;
 
  private:
+  void AttendUnfolded(Backend& backend, const StagedLayer& plan) const;
+
   int64_t width() const { return config_.width; }
 
   const LongformerConfig& config_;

@@ -70,11 +70,13 @@ size_t ListBound(const LongformerConfig& config, int max_tokens) {
 }  // namespace
 
 LongformerPass::LongformerPass(const LongformerConfig& config, const LongformerWeights& weights,
-                               Compute compute, Sequences sequences, int tile_rows)
+                               Compute compute, Sequences sequences, int tile_rows,
+                               int64_t piece_rows)
     : config_(config),
       weights_(weights),
       compute_(compute),
       tile_rows_(tile_rows),
+      piece_rows_(piece_rows),
       subset_(!WantsAll(sequences)),
       batch_(sequences) {
   MakePlans();
@@ -90,13 +92,17 @@ int LongformerPass::KeyOf(int layer) const {
   return first;
 }
 
+LayerPlanner LongformerPass::Planner() const {
+  return {config_, batch_.sequences(), batch_.offsets(), tile_rows_, piece_rows_};
+}
+
 void LongformerPass::MakePlans() {
   plans_.clear();
+  const LayerPlanner planner = Planner();
   for (int layer = 0; layer < config_.layers; ++layer) {
     const int key = KeyOf(layer);
     if (plans_.contains(key)) continue;
-    plans_[key].host =
-        PlanLayer(config_, layer, batch_.sequences(), batch_.offsets(), key == kLast, tile_rows_);
+    plans_[key].host = planner.Plan(layer, key == kLast);
   }
   wanted_offsets_ = {0};
   for (const EncoderSequence* sequence : batch_.sequences()) {
@@ -127,8 +133,17 @@ void LongformerPass::Take(Backend& backend) {
   rows_ = {};
   rows_.x = backend.Take(tokens(), width(), kFloat, kPanel);
   rows_.input = backend.TakeInput(rows_.x, NormPlace::kPost);
-  rows_.qkv = backend.Take(tokens(), 3 * width(), kCompute, kPanel);
-  rows_.z = backend.Take(tokens(), width(), kCompute, kPanel);
+  // Plans change when sequences leave, and these do not.
+  LayerRows most;
+  const LayerPlanner planner = Planner();
+  for (const auto& [key, plan] : plans_) {
+    const auto locals = static_cast<int64_t>(plan.host.local_rows.size());
+    most.Include(key == kLast ? LayerRows{locals, std::max(locals, wanted()), 0}
+                              : planner.Rows(key));
+  }
+  rows_.qkv = backend.Take(most.projections, 3 * width(), kCompute, kPanel);
+  rows_.z = backend.Take(most.outputs, width(), kCompute, kPanel);
+  if (most.globals > 0) cut_globals_ = backend.Take(most.globals, width(), kCompute, kPanel);
   if (subset_) {
     queries_ = backend.Take(wanted(), width(), kCompute);
     kept_ = backend.TakeKept(rows_.x, wanted());
@@ -162,35 +177,61 @@ void LongformerPass::Embed(Backend& backend) {
   backend.Run(args);
 }
 
+// The projections that a piece reads: those carried on from the piece before, and new ones.
+void LongformerPass::ProjectPiece(Backend& backend, const LongformerLayerRun& run,
+                                  const LayerPiece& piece, const StagedPiece& staged) {
+  if (staged.cut_globals.count > 0) {
+    const Rows globals = cut_globals_.First(staged.cut_globals.count);
+    backend.Run(ops::Gather{rows_.input, staged.cut_globals, globals});
+    run.Project(backend, globals, rows_.qkv.First(globals.count));
+  }
+  // A panel's tail runs into what comes behind it, which is written later.
+  const Rows rows = rows_.qkv.From(piece.base);
+  const int64_t carried = staged.carried.count;
+  if (carried > 0) backend.Run(ops::Gather{rows_.qkv, staged.carried, rows.First(carried)});
+  if (piece.projected == 0) return;
+  run.Project(backend, rows_.input.From(piece.fresh).First(piece.projected),
+              rows.From(carried).First(piece.projected));
+}
+
+void LongformerPass::WholeLayer(Backend& backend, const LongformerLayerRun& run,
+                                const StagedLayer& plan) {
+  for (size_t i = 0; i < plan.pieces.size(); ++i) {
+    const LayerPiece& piece = plan.host.pieces[i];
+    const StagedPiece& staged = plan.pieces[i];
+    ProjectPiece(backend, run, piece, staged);
+    run.AttendLocal(backend, staged.band,
+                    rows_.qkv.From(piece.query).First(piece.count).Columns(0, width()));
+    run.PlaceGlobal(backend, piece, staged);
+    run.Finish(backend, rows_.x.From(piece.first).First(piece.count),
+               rows_.input.From(piece.first).First(piece.count), rows_.z.First(piece.count));
+  }
+}
+
 // Only the rows that heads read: their neighbourhood gives keys and values.
 void LongformerPass::LastLayer(Backend& backend, const LongformerLayerRun& run,
                                const StagedLayer& plan) {
-  const Rows locals = rows_.z.First(plan.host.locals), qkv = rows_.qkv.First(plan.host.locals);
+  const LayerPiece& piece = plan.host.pieces.front();
+  const StagedPiece& staged = plan.pieces.front();
+  const Rows locals = rows_.z.First(plan.local_rows.count);
+  const Rows qkv = rows_.qkv.First(locals.count);
   const Rows queries = queries_.First(wanted());
   backend.Run(ops::Gather{rows_.input, plan.local_rows, locals});
   run.Project(backend, locals, qkv);
   backend.Run(ops::Gather{rows_.qkv.Columns(0, width()), plan.query_rows, queries});
-  run.AttendLocal(backend, plan, queries);
+  run.AttendLocal(backend, staged.band, queries);
+  run.PlaceGlobal(backend, piece, staged);
+  backend.Run(ops::Keep{rows_.x, plan.out_rows, kept_});
+  run.Finish(backend, kept_.First(wanted()), kept_input_.First(wanted()),
+             rows_.z.First(piece.count));
 }
 
 void LongformerPass::Layer(Backend& backend, int layer) {
   const StagedLayer& plan = PlanOf(layer);
   const LongformerLayerRun run(config_, weights_.layers[static_cast<size_t>(layer)], compute_,
                                rows_);
-  if (plan.host.whole) {
-    run.Project(backend, rows_.input.First(tokens()), rows_.qkv.First(tokens()));
-    run.AttendLocal(backend, plan, rows_.qkv.Columns(0, width()));
-  } else {
-    LastLayer(backend, run, plan);
-  }
-  run.AttendFolded(backend, plan, rows_.z);
-  run.AttendUnfolded(backend, plan);
-  const Rows z = rows_.z.First(plan.host.outputs);
-  if (plan.host.whole) {
-    return run.Finish(backend, rows_.x.First(tokens()), rows_.input.First(tokens()), z);
-  }
-  backend.Run(ops::Keep{rows_.x, plan.out_rows, kept_});
-  run.Finish(backend, kept_.First(wanted()), kept_input_.First(wanted()), z);
+  run.AttendGlobal(backend, plan);
+  plan.host.whole ? WholeLayer(backend, run, plan) : LastLayer(backend, run, plan);
 }
 
 DeviceRunBytes LongestLongformerBytes(

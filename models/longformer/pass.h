@@ -1,5 +1,5 @@
 // Longformer's encoder over a ragged batch: [tokens, H] and offsets, no padding anywhere. Its
-// layer: layer.h.
+// layer: layer.h. Beside the residual stream its memory is that of a piece (layer_plan.h).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace longview::models {
 class LongformerPass final : public EncoderPass {
  public:
   LongformerPass(const LongformerConfig& config, const LongformerWeights& weights, Compute compute,
-                 Sequences sequences, int tile_rows);
+                 Sequences sequences, int tile_rows, int64_t piece_rows = LayerPlanner::kPieceRows);
 
   int layers() const override { return config_.layers; }
   void Stage(Backend& backend) override;
@@ -38,6 +38,10 @@ class LongformerPass final : public EncoderPass {
   // Layers of the same windows share a plan, but for a last one that computes fewer rows.
   int KeyOf(int layer) const;
   const StagedLayer& PlanOf(int layer) const { return plans_.at(KeyOf(layer)); }
+  LayerPlanner Planner() const;
+  void WholeLayer(Backend& backend, const LongformerLayerRun& run, const StagedLayer& plan);
+  void ProjectPiece(Backend& backend, const LongformerLayerRun& run, const LayerPiece& piece,
+                    const StagedPiece& staged);
   void LastLayer(Backend& backend, const LongformerLayerRun& run, const StagedLayer& plan);
 
   int64_t width() const { return config_.width; }
@@ -48,6 +52,7 @@ class LongformerPass final : public EncoderPass {
   const LongformerWeights& weights_;
   const Compute compute_;
   const int tile_rows_;
+  const int64_t piece_rows_;
   // Some sequence wants less than all its rows. Kept when sequences leave, so that plans only
   // ever shrink and buffers stay large enough.
   const bool subset_;
@@ -59,9 +64,10 @@ class LongformerPass final : public EncoderPass {
   IndexRef ids_ref_, places_ref_, kinds_ref_;
 
   LongformerRows rows_;
-  Rows queries_;     // T [wanted, H] of a last layer for fewer rows.
-  Rows kept_;        // [wanted, H] x of it.
-  Rows kept_input_;  // T [wanted, H] of it.
+  Rows cut_globals_;  // T [globals of a document that is cut, H]
+  Rows queries_;      // T [wanted, H] of a last layer for fewer rows.
+  Rows kept_;         // [wanted, H] x of it.
+  Rows kept_input_;   // T [wanted, H] of it.
 };
 
 // The most that one document of `max_tokens` tokens needs, whatever is global in it, by what

@@ -197,10 +197,11 @@ void PiecewiseEncoder::FoldGlobals(Backend& backend, const Shape& shape, const H
   LongformerRows rows;
   rows.x = held.x;
   rows.input = held.input;
+  rows.folded_out = held.folded_out;
   const LongformerContext& context = shape.context;
   const LongformerLayerRun run(*context.config, context.weights->layers[static_cast<size_t>(layer)],
                                context.compute, rows);
-  run.AttendFolded(backend, plan, held.folded_out);
+  run.AttendGlobal(backend, plan);
 }
 
 // Keys from the start of a block on, so that their places on the grid are those of the whole.
@@ -229,12 +230,20 @@ LayerPlan PiecewiseEncoder::PlanRows(const Shape& shape, int layer, int64_t firs
   LayerPlan plan;
   plan.whole = false;
   plan.inputs = plan.outputs = count;
-  plan.band = PlanBand(pattern, {&band, 1});
-  if (shape.folds) return plan;
-  for (const int32_t t : shape.globals) {
-    if (t >= first && t < first + count) {
-      plan.unfolded.push_back({0, t, static_cast<int32_t>(t - first)});
-    }
+  LayerPiece& piece = plan.pieces.emplace_back();
+  piece.band = PlanBand(pattern, {&band, 1});
+  const auto begin_global = std::lower_bound(shape.globals.begin(), shape.globals.end(), first);
+  const auto end_global = std::lower_bound(begin_global, shape.globals.end(), first + count);
+  LayerPiece::Globals& placed = shape.folds ? piece.folded : piece.unfolded;
+  for (auto t = begin_global; t != end_global; ++t) {
+    placed.places.push_back(static_cast<int32_t>(*t - first));
+  }
+  if (shape.folds) {
+    piece.folded.first = begin_global - shape.globals.begin();
+    return plan;
+  }
+  for (auto t = begin_global; t != end_global; ++t) {
+    plan.unfolded.push_back({0, *t, static_cast<int32_t>(plan.unfolded.size())});
   }
   if (plan.unfolded.empty()) return plan;
   kernels::FullSequence full;
@@ -254,12 +263,6 @@ void PiecewiseEncoder::RunLayer(Backend& backend, const Shape& shape, const Held
   const LongformerContext& context = shape.context;
   const int64_t count = plan.host.outputs;
   StageLayer(backend, shape.document.roles, plan);
-  // The place of every folded row in this piece; -1: in another.
-  std::vector<int32_t> folded;
-  for (const int32_t t : shape.folds ? shape.globals : std::vector<int32_t>()) {
-    folded.push_back(t < first || t >= first + count ? -1 : static_cast<int32_t>(t - first));
-  }
-  const IndexRef folded_ref = backend.Stage(folded);
   LongformerRows rows;
   rows.x = held.x;
   rows.input = held.input;
@@ -268,11 +271,14 @@ void PiecewiseEncoder::RunLayer(Backend& backend, const Shape& shape, const Held
   const StagedLayer* const layers[] = {&plan};
   TakeGlobalRows(backend, *context.config, layers, rows);
   rows.global_keys = held.global_keys;
+  rows.folded_out = held.folded_out;
   const LongformerLayerRun run(*context.config, context.weights->layers[static_cast<size_t>(layer)],
                                context.compute, rows);
-  run.AttendLocal(backend, plan, rows.qkv.From(first).First(count).Columns(0, shape.width));
-  run.AttendUnfolded(backend, plan);
-  if (shape.folds) backend.Run(ops::Scatter{held.folded_out, folded_ref, rows.z});
+  const LayerPiece& piece = plan.host.pieces.front();
+  run.AttendGlobal(backend, plan);
+  run.AttendLocal(backend, plan.pieces.front().band,
+                  rows.qkv.From(first).First(count).Columns(0, shape.width));
+  run.PlaceGlobal(backend, piece, plan.pieces.front());
   run.Finish(backend, held.x.From(first).First(count), held.input.From(first).First(count), rows.z);
 }
 

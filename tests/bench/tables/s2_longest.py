@@ -70,7 +70,7 @@ def watch(kind, folder, limit):
 
 
 def find(kind, options, limit):
-    relative = {"max_tokens": kind.positions} if kind.watched else {}  # No table in the config says how long.
+    relative = {"max_tokens": kind.positions + 1} if kind.watched else {}  # No table in the config says how long.
     folder = directory(options, kind.asked.config, **relative)
     if kind.watched:
         return watch(kind, folder, limit)

@@ -68,7 +68,7 @@ def run(options):
     windows = 1 + -(-(total - context) // step)
     one = statistics.median(scores.seconds["window"])
     table.rows.append(Row("bytes read for a byte scored", f"{readings} in overlapping windows", "1, the state carried",
-                          1 / readings, Verdict.MET))
+                          1 / readings))
     apart = bits(scores.carried) - bits(scores.windows)
     near = abs(apart) <= WITHIN
     table.rows.append(Row(

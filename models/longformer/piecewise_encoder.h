@@ -6,9 +6,9 @@
 // rows, what follows it, and the projection the next layer will read. Rows of the last layer go to
 // a sink at once.
 //
-// No schedule of LongformerPass could do it: a piece plans a window around its rows and leaves
-// projections for the next layer in memory that outlives it, where a pass stages a plan of all rows
-// once and keeps one layer's buffers.
+// LongformerPass runs whole layers, in pieces that are planned once. Here a piece ends wherever
+// others may go on, plans the window around its rows, and leaves projections for the next layer in
+// memory that outlives it.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 """HuggingFace's BERT-base, fp32, on one text: a process of its own, which memory may end.
 
-  full_peer.py ATTENTION TOKENS       exit status 0: it answered
+  full_peer.py ATTENTION TOKENS [LAYERS]       exit status 0: it answered
 
-The weights of all 12 layers lie in memory and one layer runs: what a pass takes beside the weights is given back
+The weights of all 12 layers lie in memory and one layer runs, or LAYERS: what a pass takes beside the weights is given back
 after each layer, so that the memory is that of the model and the time a twelfth.
 """
 
@@ -29,7 +29,7 @@ def main():
     torch.set_grad_enabled(False)
     made = model(attention, tokens)
     layers = made.bert.encoder.layer  # Held on to, so that their weights stay in memory.
-    made.bert.encoder.layer = layers[:1]
+    made.bert.encoder.layer = layers[:int(sys.argv[3]) if len(sys.argv) > 3 else 1]
     made(input_ids=torch.ones(1, tokens, dtype=torch.int64))
 
 

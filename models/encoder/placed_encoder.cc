@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/span/launch_shape.h"
 #include "models/device/device_admission.h"
+#include "models/encoder/grouped_batch.h"
 #include "models/encoder/host_pass.h"
 #include "models/encoder/model.h"
 #include "models/forward/forward_part.h"
@@ -125,6 +126,11 @@ double PlacedEncoder::memory_bytes() const {
 std::unique_ptr<EncoderBatch> PlacedEncoder::Begin(Sequences sequences, ScratchPool& scratch,
                                                    RunTimes* times) const {
   if (!workspace_) {
+    std::vector<SequenceGroup> groups = GroupSequences(sequences);
+    if (groups.size() > 1) {
+      return std::make_unique<GroupedBatch>(*family_, context_, sequences, std::move(groups),
+                                            scratch, times);
+    }
     auto pass = family_->MakePass(context_.compute, sequences, context_.tile_rows());
     return std::make_unique<HostPass>(std::move(pass), context_, scratch, times);
   }
@@ -137,9 +143,11 @@ std::vector<HeadOutput> PlacedEncoder::ComputeHeads(const EncoderBatch& batch,
 }
 
 EncoderCost PlacedEncoder::CostOf(Sequences sequences) const {
+  if (!workspace_) {
+    return CostOfGroups(*family_, context_, sequences, GroupSequences(sequences));
+  }
   const auto pass = family_->MakePass(context_.compute, sequences, context_.tile_rows());
   const ForwardCount count = CountOnHost(*pass, context_);
-  if (!workspace_) return {count.work, count.need.memory() + count.need.transient};
   int64_t rows = 0;
   for (const EncoderSequence* sequence : sequences) {
     rows += static_cast<int64_t>(sequence->wanted.size()) + family_->ExtraRows(*sequence);

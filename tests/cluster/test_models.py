@@ -17,11 +17,11 @@ REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
 def put(folder, label):
-    """A model whose class for C++ has this name, in the place of the one in `folder` at once."""
+    """A model whose classes' names begin with this label, in the place of the one in `folder` at once."""
     fresh, old = folder.with_name(".fresh"), folder.with_name(".old")
     shutil.copytree(MODEL, fresh)
     config = json.loads((fresh / "config.json").read_text())
-    config["id2label"] = {key: label if name == "C++" else name for key, name in config["id2label"].items()}
+    config["id2label"] = {key: f"{label} {name}" for key, name in config["id2label"].items()}
     config["label2id"] = {name: int(key) for key, name in config["id2label"].items()}
     (fresh / "config.json").write_text(json.dumps(config))
     if folder.exists():
@@ -47,18 +47,18 @@ def test_a_volume_gets_new_content(release, journal, tmp_path):
     with Traffic(release, journal, "grpc=0.5", "rest=0.5", "--changes") as traffic:
         put(volume / "code-language", "second")
         traffic.flows(5)
-        assert {labels(release, pod) for pod in release.ready_pods()} == {"first"}
+        assert {labels(release, pod) for pod in release.ready_pods()} == {"first C++"}
         release.kubectl("rollout", "restart", "deployment/longview")
         release.kubectl("rollout", "status", "deployment/longview", "--timeout=600s", timeout=700)
         release.wait_ready(2)
-        assert {labels(release, pod) for pod in release.ready_pods()} == {"second"}
+        assert {labels(release, pod) for pod in release.ready_pods()} == {"second C++"}
         # The pods that leave still answer as they did.
         traffic.flows(15)
 
         put(volume / "code-language", "third")
         for pod in release.ready_pods():
             release.post("/v2/repository/models/code-language/load", {}, pod, ["Host: localhost"])
-        assert {labels(release, pod) for pod in release.ready_pods()} == {"third"}
+        assert {labels(release, pod) for pod in release.ready_pods()} == {"third C++"}
         traffic.flows(5)
     print(traffic.summary())
     assert not traffic.failures(), traffic.failures()[:5]

@@ -153,6 +153,7 @@ def grpc_calls(target, message, credentials=None):
     there are credentials."""
     options = [
         ("grpc.service_config", SERVICE_CONFIG), ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.dns_min_time_between_resolutions_ms", 1000),
         ("grpc.min_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 500)]
     channel = (grpc.secure_channel(target, credentials, options) if credentials
                else grpc.insecure_channel(target, options))

@@ -6,7 +6,7 @@ import shutil
 import time
 
 from chart import is_ready, ready_condition
-from load import embeddings
+from load import embeddings, seconds_of_a_text
 from node import ROOT, wait_until
 from rolling import Refusal
 from traffic import Traffic
@@ -56,7 +56,7 @@ def test_under_a_full_queue(release, journal):
     pod, = release.ready_pods()
     before, embed = ready_condition(pod), embeddings(release.poster(pod))
     refused, seen, end = 0, set(), time.monotonic() + 60
-    with Traffic(release, journal, "embed=1.5") as traffic:
+    with Traffic(release, journal, f"embed={0.4 * seconds_of_a_text(embed):.3f}") as traffic:
         # Six periods of the liveness probe, and as many more as it takes.
         while refused < 5 or time.monotonic() < end:
             seen.add(probes(release, pod))

@@ -1,10 +1,9 @@
 """The number of pods: who owns it, and how it follows the work that waits."""
 
 import json
-import time
 
 from chart import Release
-from load import embeddings
+from load import embeddings, seconds_of_a_text
 from node import ROOT, wait_until
 from traffic import Traffic
 
@@ -41,17 +40,6 @@ def test_an_overlay_leaves_the_count(node):
         node.kubectl("delete", "namespace", "longview", "--timeout=200s", check=False)
 
 
-def seconds_of_a_text(release):
-    """What a long text takes a pod that has nothing else to do."""
-    pod, = release.ready_pods()
-    embed = embeddings(release.poster(pod))
-    embed()
-    begun = time.monotonic()
-    for _ in range(5):
-        embed()
-    return (time.monotonic() - begun) / 5
-
-
 def test_pods_follow_the_work_that_waits(release, journal):
     """longview_queued_work_seconds of real servers, read from their /metrics by custom_metrics.py,
     takes the HorizontalPodAutoscaler of the chart from one pod to two while more long texts arrive than
@@ -63,8 +51,10 @@ def test_pods_follow_the_work_that_waits(release, journal):
             {"type": "Pods", "value": 1, "periodSeconds": 5}]}}}}))
     release.wait_ready(1)
     light = Traffic(release, journal, "grpc=1", "rest=0.5")
+    pod, = release.ready_pods()
+    each = seconds_of_a_text(embeddings(release.poster(pod)))
     # More than one pod can do, and less than two.
-    heavy = Traffic(release, journal, f"embed={0.65 * seconds_of_a_text(release):.3f}")
+    heavy = Traffic(release, journal, f"embed={0.65 * each:.3f}")
     with light:
         light.flows(15)
         light.mark("long texts")

@@ -163,10 +163,11 @@ TEST(Int8LinearTest, AnObservedLinearIsExactAndSaysWhatInt8WouldChange) {
     const auto observed = Linear::PackObserved("a.name", weight, shape.out, shape.in,
                                                Compute::kFp32, rules, listener);
     ASSERT_TRUE(exact.ok() && observed.ok());
-    const int panel = NextPanel(exact->sizes(), 32);
-    const PanelOutput want = exact->Panel(x.data(), panel, 32),
-                      got = observed->Panel(x.data(), panel, 32);
-    EXPECT_EQ(std::memcmp(want.data(), got.data(), 32 * shape.out * 4), 0);
+    // Fewer rows than there are where a panel is smaller on this machine.
+    const int panel = NextPanel(exact->sizes(), 32), used = std::min(panel, 32);
+    const PanelOutput want = exact->Panel(x.data(), panel, used),
+                      got = observed->Panel(x.data(), panel, used);
+    EXPECT_EQ(std::memcmp(want.data(), got.data(), used * shape.out * 4), 0);
   };
   Listener usual, spoilt;
   noise_of(usual);

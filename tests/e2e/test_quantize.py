@@ -10,10 +10,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from server_process import CLIENT, ROOT, SERVER, ZOO, Server
 
-# Sources of several languages. Of short pieces the model is less sure, so that damage shows in its answers.
+# Sources of several languages. Of short pieces the model is less sure, so that damage shows in its answers; of much
+# shorter ones that of 16-bit linears does, too, which the others are where the processor multiplies them.
 SOURCES = ("client/**/*.cc", "client/**/*.py", "tests/e2e/*.py", "tests/support/*.sh", "tests/**/CMakeLists.txt",
            "models/*.md", "tests/languages/**/*.go", "tests/languages/**/*.rs")
-PIECES, LENGTH = 150, 400
+PIECES, LENGTH = 150, 1000
 BAD = "longformer.encoder.layer.1.attention.output.dense"
 
 
@@ -82,12 +83,15 @@ def test_what_is_found_is_said_written_and_served(tmp_path, pieces):
         assert status == 200 and answer["labels"][0]["name"] == "Python", answer
 
 
-def test_a_bad_linear_is_kept_alone(tmp_path, pieces):
+def test_a_bad_linear_is_found_and_kept(tmp_path, pieces):
     directory = planted(tmp_path)
     done = quantize(directory, "--texts", pieces)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert settings(directory)["int8_keep"] == [BAD], done.stdout
-    assert "(fails)" in done.stdout and f"  {BAD}  noise" in done.stdout and "1 of " in done.stdout
+    kept = settings(directory)["int8_keep"]
+    assert BAD in kept and len(kept) <= 8, done.stdout
+    assert "(fails)" in done.stdout and f"{len(kept)} of " in done.stdout
+    noises = [line.split()[0] for line in done.stdout.splitlines() if " noise " in line]
+    assert noises[0] == BAD and sorted(noises) == kept, "the worst comes first"
 
 
 def test_a_dry_run_writes_nothing(tmp_path):

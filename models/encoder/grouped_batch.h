@@ -63,7 +63,7 @@ class GroupedBatch final : public EncoderBatch {
   ScratchPool& scratch_;
   RunTimes* const times_;
   size_t group_ = 0;              // The current one.
-  std::optional<HostPass> pass_;  // Of it, once it has begun.
+  std::optional<HostPass> pass_;  // The current group's, once it has begun.
   std::vector<bool> dropped_;     // By sequence.
   std::vector<Kept> kept_;        // By sequence.
 };

@@ -34,7 +34,7 @@ struct StagedLayer {
   explicit StagedLayer(LayerPlan plan) : host(std::move(plan)) {}
 
   LayerPlan host;
-  std::vector<StagedPiece> pieces;  // Of host.pieces.
+  std::vector<StagedPiece> pieces;  // One for each of host.pieces.
   PlanRef full;
   IndexRef local_rows, query_rows, out_rows, unfolded_rows;
   Folds folds;

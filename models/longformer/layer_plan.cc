@@ -266,7 +266,7 @@ void LayerRows::Include(const LayerRows& other) {
   globals = std::max(globals, other.globals);
 }
 
-// What is carried from a piece to the next must not overlap with where it goes.
+// Rows that are carried from a piece to the next must not overlap with where they go.
 int64_t LayerPlanner::PieceRows(int layer) const {
   const int64_t most = std::max(piece_rows_, 4 * int64_t{config_.window[layer]} + 2 * kBlockSlots);
   return (most + kBlockSlots - 1) / kBlockSlots * kBlockSlots;

@@ -81,8 +81,8 @@ struct LayerPlan {
 // Rows of a layer's buffers, for these sequences and for any of them.
 struct LayerRows {
   int64_t projections = 0;
-  int64_t outputs = 0;  // Of a piece.
-  int64_t globals = 0;  // Of a document that is cut.
+  int64_t outputs = 0;  // A piece has at most so many.
+  int64_t globals = 0;  // A document that is cut has at most so many.
 
   void Include(const LayerRows& other);
 };

@@ -2,8 +2,8 @@
 
   full_peer.py ATTENTION TOKENS [LAYERS]       exit status 0: it answered
 
-The weights of all 12 layers lie in memory and one layer runs, or LAYERS: what a pass takes beside the weights is given back
-after each layer, so that the memory is that of the model and the time a twelfth.
+The weights of all 12 layers lie in memory and one layer runs, or LAYERS: what a pass takes beside the weights is given
+back after each layer, so that the memory is that of the model and the time a twelfth.
 """
 
 import sys

@@ -44,7 +44,7 @@ class GroupedBatchTest : public ::testing::TestWithParam<std::string> {
     sequence.wanted.resize(sequence.ids.size());
     std::iota(sequence.wanted.begin(), sequence.wanted.end(), 0);
     ASSERT_TRUE(family_->Place("text", sequence).ok());
-    sequence.positions.resize(sequence.ids.size());  // Where the family leaves them out.
+    sequence.positions.resize(sequence.ids.size());  // Families without a table leave them out.
     sequences_.push_back(std::move(sequence));
   }
 

@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(, PiecesTest, ::testing::Values(Compute::kFp32, Compute
                            return info.param == Compute::kFp32 ? "Fp32" : "Bf16";
                          });
 
-// What a document takes beside its residual stream does not grow with it.
+// The memory that a document takes beside its residual stream does not grow with it.
 TEST(PieceMemoryTest, GrowsByTheResidualStream) {
   const Loaded model = Load(Compute::kFp32);
   const auto bytes = [&](int tokens) {

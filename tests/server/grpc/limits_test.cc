@@ -265,7 +265,7 @@ TEST_F(Limits, AClientsLibraryRepeatsARefusedCall) {
   EXPECT_TRUE(call.get().ok());
 }
 
-// Where a refusal has no initial metadata, its request id comes with the trailers.
+// A refusal without initial metadata has its request id in the trailers.
 TEST_F(Limits, ARefusedCallTellsItsRequestId) {
   const auto all = backend.bytes.TryReserve("127.0.0.1", kBudget - 1);
   ASSERT_TRUE(all.ok());

@@ -230,6 +230,7 @@ class Builder {
 
   void PlanFullAttention() {
     std::vector<kernels::FullSequence> full;
+    full.reserve(plan_.unfolded_groups.size());
     for (const GlobalGroup& group : plan_.unfolded_groups) {
       full.push_back({group.first, group.count, group.key_row0, group.tokens,
                       sequences_[group.sequence]->roles});

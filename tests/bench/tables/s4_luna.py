@@ -38,11 +38,12 @@ def pytorch(directory, attention, allocator):
 
 class Measured:
     """Seconds and bytes of a batch, by name; peers run the part of it whose scores fit. `weighed` are the peers
-    under the default allocator: one that keeps all memory holds nearly three times what is alive."""
+    under the default allocator: one that keeps all memory holds nearly three times what is alive. `held` has the
+    most that each of our processes took for any batch: it keeps its scratch, which a later batch takes for nothing."""
 
-    def __init__(self, ours, peers, weighed, shape, batch, tokens):
+    def __init__(self, ours, peers, weighed, shape, batch, tokens, held):
         self.given = documents(batch, tokens)
-        self.bytes, self.part = {}, {}
+        self.bytes, self.part = held, {}
         fitting = max(1, min(batch, SCORES // (shape.heads * tokens * tokens * 4)))
         for name in (*ours, *peers):
             self.part[name] = batch if name in ours else fitting
@@ -51,6 +52,7 @@ class Measured:
         for name, peer in peers.items():
             plain.check(f"full beside {name}", truth, peer.run(self.given[:1])["logits"][0])
         self.seconds = medians(functions, 2, warmup=0)
+        self.bytes = dict(held)
         for name, peer in weighed.items():
             self.bytes[name] = 0
             self.function(name, peer)()
@@ -123,8 +125,9 @@ def run(options):
                                for name in ("eager", "sdpa")} for allocator in (TUNED, {}))
         else:
             table.notes.append("No PyTorch here: no peers, and answers were not compared.")
+        held = {}
         for column, tokens in enumerate(lengths):
-            measured = Measured(ours, peers, weighed, shape, batch, tokens)
+            measured = Measured(ours, peers, weighed, shape, batch, tokens, held)
             table.rows += rows_of(measured, shape, tokens, column, counted)
             table.notes.append(measured.words(tokens))
     table.notes.append(f"{shape}, {SETTINGS}. Full attention is BERT's configuration; PyTorch runs the same weights by "

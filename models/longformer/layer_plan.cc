@@ -29,15 +29,6 @@ int32_t Reach(const EncoderSequence& sequence, int32_t window_span) {
   return static_cast<int32_t>(std::min<int64_t>(reach, sequence.tokens()));
 }
 
-// The positions of a sequence's global tokens, ascending.
-std::vector<int32_t> GlobalsOf(const EncoderSequence& sequence) {
-  std::vector<int32_t> globals;
-  for (int32_t t = 0; t < sequence.tokens(); ++t) {
-    if (sequence.roles[t] == kGlobalToken) globals.push_back(t);
-  }
-  return globals;
-}
-
 // Rows of the buffer of a piece of `rows` outputs that is cut out of a document.
 int64_t CutRows(int64_t rows, int64_t window) { return rows + 2 * window + kBlockSlots; }
 
@@ -253,6 +244,13 @@ class Builder {
 };
 
 }  // namespace
+
+std::vector<int32_t> GlobalsOf(const EncoderSequence& sequence) {
+  BandSequence band;
+  band.tokens = sequence.tokens();
+  band.roles = sequence.roles;
+  return kernels::GlobalPositions(band);
+}
 
 bool FoldsGlobals(const LongformerConfig& config, int globals) {
   // Folding costs 2 g A n H multiply-adds in vector code, projecting 2 n H^2 in the faster

@@ -119,6 +119,9 @@ class LayerPlanner {
   const int64_t piece_rows_;
 };
 
+// Positions of a sequence's global tokens, ascending.
+std::vector<int32_t> GlobalsOf(const EncoderSequence& sequence);
+
 // Whether a sequence with `globals` global tokens folds their projections: its own count against
 // the width decides, never the batch.
 bool FoldsGlobals(const LongformerConfig& config, int globals);

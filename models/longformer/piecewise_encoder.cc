@@ -14,18 +14,9 @@ namespace longview::models {
 namespace {
 
 using kernels::kBlockSlots;
-using kernels::kGlobalToken;
 
 // Attention's rate against that of linears: only how evenly pieces divide the work hangs on it.
 constexpr double kAttentionPrice = 2.5;
-
-std::vector<int32_t> GlobalsOf(const EncoderSequence& document) {
-  std::vector<int32_t> globals;
-  for (int32_t t = 0; t < document.tokens(); ++t) {
-    if (document.roles[static_cast<size_t>(t)] == kGlobalToken) globals.push_back(t);
-  }
-  return globals;
-}
 
 }  // namespace
 

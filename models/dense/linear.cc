@@ -47,6 +47,14 @@ auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
 }
 
+// oneDNN's bf16 kernels for AMX read inputs of 32 values at a time. Behind the last of an odd 147
+// that is the next row's beginning, times weights of zero: a NaN there becomes one here. Weights
+// and rows of whole steps have no such end.
+int64_t WholeSteps(int64_t in, Compute compute) {
+  constexpr int64_t kStep = 32;
+  return compute == Compute::kFp32 ? in : (in + kStep - 1) / kStep * kStep;
+}
+
 // Random rows from a fixed seed: the same ones every time.
 std::vector<float> RandomRows(int64_t rows, int64_t width) {
   std::mt19937 random(7);
@@ -66,6 +74,7 @@ struct Linear::Packed {
   std::optional<c10::TypedOperatorHandle<LinearSignature>> multiply;
   c10::List<std::optional<at::Scalar>> no_scalars;
   int64_t in = 0, out = 0;
+  int64_t steps_in = 0;  // Of rows and weight as the library gets them: `in`, then zeros.
   Compute compute = Compute::kFp32;
   PanelSizes sizes;
 
@@ -73,16 +82,33 @@ struct Linear::Packed {
       : multiply(FindOperator("mkldnn::_linear_pointwise").typed<LinearSignature>()),
         in(in),
         out(out),
+        steps_in(WholeSteps(in, compute)),
         compute(compute) {
     const Tensor plain = at::from_blob(const_cast<float*>(values.data()), {out, in}, at::kFloat);
+    const Tensor converted = plain.to(TorchType(compute));
     weight = FindOperator("mkldnn::_reorder_linear_weight")
                  .typed<PackSignature>()
-                 .call(plain.to(TorchType(compute)), std::nullopt);
+                 .call(in == steps_in ? converted : InSteps(converted.const_data_ptr(), out),
+                       std::nullopt);
   }
 
   Packed(std::unique_ptr<const Int8Linear> products, int64_t out, int64_t in, Compute compute)
-      : int8(std::move(products)), in(in), out(out), compute(compute) {
+      : int8(std::move(products)), in(in), out(out), steps_in(in), compute(compute) {
     sizes = {.small = true, .medium = true, .any = true};
+  }
+
+  // Rows [rows, in] as [rows, steps_in].
+  Tensor InSteps(const void* x, int64_t rows) const {
+    Tensor stepped = at::empty({rows, steps_in}, at::TensorOptions().dtype(TorchType(compute)));
+    const auto* from = static_cast<const std::byte*>(x);
+    auto* to = static_cast<std::byte*>(stepped.mutable_data_ptr());
+    const auto bytes = static_cast<size_t>(in * ElementBytes(compute));
+    const auto zeros = static_cast<size_t>(steps_in * ElementBytes(compute)) - bytes;
+    for (int64_t row = 0; row < rows; ++row, from += bytes, to += bytes + zeros) {
+      std::memcpy(to, from, bytes);
+      std::memset(to + bytes, 0, zeros);
+    }
+    return stepped;
   }
 
   // One block: the result, then scratch.
@@ -127,8 +153,10 @@ struct Linear::Packed {
     const c10::InferenceMode inference;
     std::optional<TeamScope> team;
     if (sizes.whole_team) team.emplace(WholeTeam());
-    const Tensor input = at::from_blob(const_cast<void*>(x), {rows, in},
-                                       at::TensorOptions().dtype(TorchType(compute)));
+    const Tensor input = in == steps_in
+                             ? at::from_blob(const_cast<void*>(x), {rows, in},
+                                             at::TensorOptions().dtype(TorchType(compute)))
+                             : InSteps(x, rows);
     return multiply->call(input, weight, std::nullopt, "none", no_scalars, "");
   }
 
@@ -289,13 +317,15 @@ int64_t Linear::in() const { return packed_->in; }
 int64_t Linear::out() const { return packed_->out; }
 Compute Linear::compute() const { return packed_->compute; }
 PanelSizes Linear::sizes() const { return packed_->sizes; }
-int64_t Linear::QuantizedRowBytes() const {
-  return packed_->int8 != nullptr ? packed_->int8->QuantizedRowBytes() : 0;
+int64_t Linear::RowScratchBytes() const {
+  const int64_t stepped =
+      packed_->steps_in == packed_->in ? 0 : packed_->steps_in * ElementBytes(packed_->compute);
+  return packed_->int8 != nullptr ? packed_->int8->QuantizedRowBytes() : stepped;
 }
 int64_t Linear::bytes() const {
   const int64_t int8 = packed_->int8 != nullptr ? packed_->int8->bytes() : 0;
   if (!packed_->weight.defined()) return int8;
-  return int8 + packed_->in * packed_->out * ElementBytes(packed_->compute);
+  return int8 + packed_->steps_in * packed_->out * ElementBytes(packed_->compute);
 }
 
 PanelOutput Linear::Panel(const void* x, int panel_rows, int64_t used) const {

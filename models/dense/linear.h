@@ -102,8 +102,9 @@ class Linear {
   Compute compute() const;
   PanelSizes sizes() const;
   int64_t bytes() const;  // Size of the pack.
-  // Bytes that a product takes for a row beside its result: a quantised row, if products are int8.
-  int64_t QuantizedRowBytes() const;
+  // Bytes that a product takes for a row beside its result: a quantised row, if products are int8,
+  // or in bf16 a row of whole steps, if its own inputs end within one.
+  int64_t RowScratchBytes() const;
 
   // One panel: x is [panel_rows, in] without gaps, all of it readable; panel_rows is a size that
   // sizes() allows. The first `used` rows count, the others hold anything: the observer hears

@@ -62,10 +62,11 @@ void FeedFewRows(const HostBackend& host, const BlockWeights& weights, const Blo
 
 OpWork FeedForward::Work() const {
   OpWork work;
-  const int64_t gates = weights.gate != nullptr ? weights.gate->out : 0;
   if (!rows.z.few) {
-    work.panel_columns = weights.expand->out + std::max(gates, weights.contract->out) +
-                         QuantizedColumns(*weights.contract);
+    const auto columns = [](const Weight& weight) { return weight.out + ScratchColumns(weight); };
+    const int64_t gates = weights.gate != nullptr ? columns(*weights.gate) : 0;
+    work.panel_columns = weights.expand->out + std::max({gates, columns(*weights.contract),
+                                                         ScratchColumns(*weights.expand)});
   }
   for (const Weight* weight : {weights.out, weights.expand, weights.gate, weights.contract}) {
     if (weight == nullptr) continue;

@@ -10,7 +10,7 @@ OpWork ProductWork(const Weight& weight, const Rows& in) {
   const double elements = static_cast<double>(in.count) * columns;
   return {.linear = elements * static_cast<double>(weight.in),
           .rows = elements,
-          .panel_columns = in.few ? 0 : weight.out + QuantizedColumns(weight)};
+          .panel_columns = in.few ? 0 : weight.out + ScratchColumns(weight)};
 }
 
 namespace ops {

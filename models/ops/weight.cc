@@ -6,10 +6,10 @@
 
 namespace longview::models {
 
-int64_t QuantizedColumns(const Weight& weight) {
+int64_t ScratchColumns(const Weight& weight) {
   if (!weight.host) return 0;
   const int64_t element = ElementBytes(weight.host->linear.compute());
-  return (weight.host->linear.QuantizedRowBytes() + element - 1) / element;
+  return (weight.host->linear.RowScratchBytes() + element - 1) / element;
 }
 
 void Table::CopyRow(int64_t row, float* to) const {

@@ -25,8 +25,8 @@ struct Weight {
   DeviceLinear device;             // Set where it runs on a device.
 };
 
-// Columns of the compute type that int8 products take for quantised rows beside their results.
-int64_t QuantizedColumns(const Weight& weight);
+// Columns of the compute type that products take for rows of their own beside their results.
+int64_t ScratchColumns(const Weight& weight);
 
 // Gain and bias of a LayerNorm over `width` columns.
 struct NormWeight {

@@ -128,7 +128,7 @@ TEST(Int8LinearTest, ALinearOfInt8HasTheSameBits) {
   const auto linear = Linear::PackInt8("test", weight, shape.out, shape.in, Compute::kFp32);
   ASSERT_TRUE(linear.ok()) << linear.status();
   // A byte or two for each of 48 inputs, and the scale.
-  EXPECT_EQ(linear->QuantizedRowBytes(), 48 * ChooseInt8().kernels->element_bytes + 4);
+  EXPECT_EQ(linear->RowScratchBytes(), 48 * ChooseInt8().kernels->element_bytes + 4);
   EXPECT_LT(linear->bytes(), 2 * shape.out * shape.in) << "less than 16-bit weights";
   const std::vector<float> x = Random(700 * shape.in, 6);
   const Int8Linear plain(weight, shape.out, shape.in, kernels::kInt8Ref);

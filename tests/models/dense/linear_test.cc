@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <random>
 #include <vector>
@@ -17,8 +18,9 @@ namespace {
 struct Shape {
   int out, in;
 };
-constexpr Shape kShapes[] = {{24, 16}, {5, 32},   {1, 32},    {64, 32},
-                             {96, 48}, {768, 96}, {2304, 128}};
+constexpr Shape kShapes[] = {{24, 16},  {5, 32},   {1, 32},   {64, 32},    {96, 48},
+                             {16, 27},  {36, 36},  {768, 96}, {2304, 128}, {64, 147},
+                             {24, 108}, {36, 216}, {8, 1}};
 
 uint16_t ToBf16(float value) {
   uint32_t bits;
@@ -138,6 +140,28 @@ TEST_P(LinearTest, EqualRowsHaveEqualBitsAtEveryPlace) {
   const int64_t bytes = shape_.out * ElementBytes(compute_);
   for (int64_t row = 1; row < kRows; ++row) {
     ASSERT_EQ(std::memcmp(y.data(), y.data() + row * bytes, bytes), 0) << row;
+  }
+}
+
+// Kernels that multiply pairs of values, or tiles, may load a row's end together with the next
+// row's beginning.
+TEST_P(LinearTest, RowsDoNotSeeWhatLiesBesideThem) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t rows : {1, 16, 37, 64, 300, 512}) {
+    Rows zeros(compute_, rows + kPanelRows, shape_.in, random_);
+    Rows x(compute_, rows + kPanelRows, shape_.in, random_);
+    for (int64_t i = 0; i < (rows + kPanelRows) * shape_.in; ++i) {
+      const bool own = i < rows * shape_.in && i / shape_.in % 2 == 0;
+      zeros.Set(i, own ? x.At(0, i) : 0);
+      if (!own) x.Set(i, kNan);
+    }
+    const std::vector<char> alone = RunLinear(*linear_, zeros.row(0), rows);
+    const std::vector<char> beside = RunLinear(*linear_, x.row(0), rows);
+    const int64_t bytes = shape_.out * ElementBytes(compute_);
+    for (int64_t row = 0; row < rows; row += 2) {
+      ASSERT_EQ(std::memcmp(alone.data() + row * bytes, beside.data() + row * bytes, bytes), 0)
+          << row << " of " << rows;
+    }
   }
 }
 

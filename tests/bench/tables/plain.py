@@ -21,7 +21,7 @@ def available(options):
 
 
 def model(directory):
-    """A function of token ids that returns logits [1, labels]."""
+    """A function of token ids that returns logits [1, labels], of a tagger [1, tokens * labels]."""
     import torch
     from safetensors.torch import load_file
 
@@ -35,9 +35,10 @@ def model(directory):
     import transformers
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    found = transformers.AutoModelForSequenceClassification.from_pretrained(directory, attn_implementation="eager")
-    found = found.float().eval()
-    return lambda ids: found(torch.tensor([ids])).logits
+    tags = given["architectures"][0].endswith("ForTokenClassification")
+    heads = transformers.AutoModelForTokenClassification if tags else transformers.AutoModelForSequenceClassification
+    found = heads.from_pretrained(directory, attn_implementation="eager").float().eval()
+    return lambda ids: found(torch.tensor([ids])).logits.flatten(1)
 
 
 def check(name, logits, truth):

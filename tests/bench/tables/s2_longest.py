@@ -24,7 +24,7 @@ LS_LAYER = BERT_LAYER + LINEAR + 4 * 768  # Scores of 12 x 64 landmarks, two nor
 class Kind:
     """`positions`: how long a text its tables are for, a little more than the limit. `apart`: parameters of layers
     that do not run, whose bytes the limit is lower by: what a pass takes beside the weights is the same for each layer.
-    `watched`: read a part of the way, and the bytes compared, where the whole would take too long."""
+    `watched`: read so far, and memory's growth carried on, where the whole way would take too long."""
     name: str
     asked: Asked
     positions: int
@@ -60,16 +60,26 @@ class Found:
     token: float  # Bytes that a token takes beside the weights, its row of positions left out.
 
 
-def watch(kind, folder, limit):
-    """Reads a part of the way and compares what memory grew by with what Estimate says."""
+def grown(kind, folder, limit, tokens):
+    """Bytes that a server grows by while it reads so many, those it had before, and what Estimate says of more."""
     with within(limit, kind.asked, folder) as served:
         before = limit.used() or 0
         far = predicted(served, kind.asked, limit.limit - before, kind.positions)
-        said = needed(served, kind.asked, kind.watched)
-        token = (needed(served, kind.asked, far) - said) / max(1, far - kind.watched)
+        token = (needed(served, kind.asked, far) - needed(served, kind.asked, tokens)) / max(1, far - tokens)
         with Peak(limit) as peak:
-            kind.asked.ask(served, kind.watched)
-    return Found(far, far, (peak.bytes - before) / said - 1 if limit.group else 0.0, token)
+            kind.asked.ask(served, tokens)
+    return peak.bytes - before, before, far, token
+
+
+def watch(kind, folder, limit):
+    """Reads two parts of the way: from what memory grew by follows how long a text would fill the limit."""
+    half, *_ = grown(kind, folder, limit, kind.watched // 2)
+    whole, before, far, token = grown(kind, folder, limit, kind.watched)
+    if not limit.group:
+        return Found(far, far, 0.0, token)
+    slope = max(1.0, (whole - half) / (kind.watched - kind.watched // 2))
+    full = kind.watched + (limit.limit - before - whole) / slope
+    return Found(far, far, far / full - 1, token)
 
 
 def find(kind, options, limit):
@@ -115,11 +125,13 @@ def rows_of(kind, found, full, size):
         yield Row(f"{kind.name}, over HuggingFace's {name}", f"{OVER[name]}x", f"{ratio:.3g}x", ratio / OVER[name],
                   Verdict.MET if met else Verdict.MISSED, "" if met else why(kind, found, name, tokens, size))
     close = abs(found.error) <= CLOSE
-    how = (f"bytes at {kind.watched:,} tokens, {found.error:+.1%}" if kind.watched
+    how = (f"{found.predicted / (1 + found.error):,.0f} by growth to {kind.watched:,}" if kind.watched
            else f"{found.longest:,} answered, 4 % more did not" if found.longest < kind.positions
            else f"all {kind.positions:,} positions answered")
+    careful = kind.asked.generates and found.error < 0
     yield Row(f"Estimate of it: {kind.name}", f"{found.predicted:,}", how, 1 + found.error,
-              Verdict.MET if close else Verdict.MISSED)
+              Verdict.MET if close else Verdict.MISSED,
+              "" if close or not careful else "too careful: workspace and state are added up, and are not held at once")
 
 
 def run(options):
@@ -136,7 +148,7 @@ def run(options):
             "beside the weights is the same for each layer, but for the last of a classifier, which reads one row: so "
             "of classifiers here two layers run and of LED's encoder one, in a limit that is lower by the weights of "
             "the others; of HuggingFace's one runs, and the others' weights lie in memory. The language model's limit "
-            "is Estimate's: it is read a part of the way and its bytes compared."]
+            "is Estimate's: it reads a part of the way, and the growth of memory says how far it would come."]
         if not full:
             table.notes.append("HuggingFace's packages are not here: no ratios.")
     return table

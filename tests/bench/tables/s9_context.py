@@ -37,6 +37,7 @@ class Way:
         config = json.loads((folder / "config.json").read_text())
         changes = {"schedule": self.schedule, "block_len": self.step, "mem_len": self.context}
         (folder / "config.json").write_text(json.dumps({**config, **changes}))
+        (folder / "longview.json").write_text(json.dumps({"dtype": "fp32", "max_tokens": self.total}))
         return folder
 
 

@@ -55,7 +55,7 @@ def kinds(tiny):
 @dataclasses.dataclass
 class Found:
     predicted: int
-    longest: int  # That answered; predicted where the way was not gone to its end.
+    longest: int  # That answered; by the growth of memory where the way was not gone to its end.
     error: float  # Of the prediction.
     token: float  # Bytes that a token takes beside the weights, its row of positions left out.
 
@@ -79,7 +79,7 @@ def watch(kind, folder, limit):
         return Found(far, far, 0.0, token)
     slope = max(1.0, (whole - half) / (kind.watched - kind.watched // 2))
     full = kind.watched + (limit.limit - before - whole) / slope
-    return Found(far, far, far / full - 1, token)
+    return Found(far, int(min(far, full)), far / full - 1, token)
 
 
 def find(kind, options, limit):
@@ -125,13 +125,23 @@ def rows_of(kind, found, full, size):
         yield Row(f"{kind.name}, over HuggingFace's {name}", f"{OVER[name]}x", f"{ratio:.3g}x", ratio / OVER[name],
                   Verdict.MET if met else Verdict.MISSED, "" if met else why(kind, found, name, tokens, size))
     close = abs(found.error) <= CLOSE
-    how = (f"{found.predicted / (1 + found.error):,.0f} by growth to {kind.watched:,}" if kind.watched
+    how = (f"{found.predicted / (1 + found.error):,.0f} by growth to {kind.watched:,} tokens" if kind.watched
            else f"{found.longest:,} answered, 4 % more did not" if found.longest < kind.positions
            else f"all {kind.positions:,} positions answered")
-    careful = kind.asked.generates and found.error < 0
     yield Row(f"Estimate of it: {kind.name}", f"{found.predicted:,}", how, 1 + found.error,
-              Verdict.MET if close else Verdict.MISSED,
-              "" if close or not careful else "too careful: workspace and state are added up, and are not held at once")
+              Verdict.MET if close else Verdict.MISSED, "" if close else why_off(kind, found))
+
+
+def why_off(kind, found):
+    """Why Estimate is off: a cause for each side that is known."""
+    if found.error < 0:
+        return "too careful: workspace and state are added up, and are not held at once" if kind.asked.generates else ""
+    config = kind.asked.config
+    if config["model_type"] != "transformer_ls" or not kind.asked.generates:
+        return ""
+    rows = 2 * config["n_layer"] * config["d_model"] * 4 // config["chunk_size"]
+    return (f"Estimate leaves out the tables of relative positions, which are kept for the longest text read, as rows "
+            f"and packed: {rows:,} bytes a token")
 
 
 def run(options):
@@ -147,8 +157,8 @@ def run(options):
             f"{limit.limit / 2**30:.0f} GB held by {limit.kind}; fp32, weights and process included. What a pass takes "
             "beside the weights is the same for each layer, but for the last of a classifier, which reads one row: so "
             "of classifiers here two layers run and of LED's encoder one, in a limit that is lower by the weights of "
-            "the others; of HuggingFace's one runs, and the others' weights lie in memory. The language model's limit "
-            "is Estimate's: it reads a part of the way, and the growth of memory says how far it would come."]
+            "the others; of HuggingFace's one runs, and the others' weights lie in memory. The language model "
+            "reads a part of the way, and the growth of memory says how far it would come."]
         if not full:
             table.notes.append("HuggingFace's packages are not here: no ratios.")
     return table

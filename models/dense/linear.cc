@@ -74,7 +74,7 @@ struct Linear::Packed {
   std::optional<c10::TypedOperatorHandle<LinearSignature>> multiply;
   c10::List<std::optional<at::Scalar>> no_scalars;
   int64_t in = 0, out = 0;
-  int64_t steps_in = 0;  // Of rows and weight as the library gets them: `in`, then zeros.
+  int64_t steps_in = 0;  // `in` and the zeros behind: columns that the library is given.
   Compute compute = Compute::kFp32;
   PanelSizes sizes;
 

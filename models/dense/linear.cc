@@ -47,9 +47,9 @@ auto FindOperator(const char* name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
 }
 
-// oneDNN's bf16 kernels for AMX read inputs of 32 values at a time. Behind the last of an odd 147
-// that is the next row's beginning, times weights of zero: a NaN there becomes one here. Weights
-// and rows of whole steps have no such end.
+// oneDNN's bf16 kernels for AMX read a row in steps of 32 values. Where it ends within a step they
+// read on, into the next row, and multiply that by weights of zero: a NaN there becomes one here.
+// Rows and weights of whole steps have no such end.
 int64_t WholeSteps(int64_t in, Compute compute) {
   constexpr int64_t kStep = 32;
   return compute == Compute::kFp32 ? in : (in + kStep - 1) / kStep * kStep;

@@ -331,7 +331,8 @@ struct Cost {
   // Held from admission to the end (generation). Continuing a document: beside what the document
   // holds itself; reading into one: what it grows by.
   double state_bytes = 0;
-  double workspace_bytes = 0;  // Scratch while it runs alone.
+  // Scratch while it runs alone, and tables that a model makes for the first text of its length.
+  double workspace_bytes = 0;
   // Multiply-adds of linears and of attention's scores and sums: useful pairs of queries and keys,
   // rows that an answer needs. A generator's logits are not in it.
   double multiply_adds = 0;

@@ -67,6 +67,10 @@ void LsLm::Loaded(const ComputeContext& host, kernels::DType blocks) {
   if (config_.zero_memory) zero_ = std::make_unique<ZeroBlocks>(config_, weights_, blocks);
 }
 
+double LsLm::TableBytes(int64_t tokens) const {
+  return static_cast<double>(tables_->SegmentBytes(config_.pattern().MostSegmentIds(tokens)));
+}
+
 LsContext LsLm::ContextOf(const TokenFrame& frame) const {
   LsContext context;
   context.config = &config_;

@@ -35,6 +35,7 @@ class LsLm : public TokenModel {
   void Loaded(const ComputeContext& host, kernels::DType blocks) override;
   double parameters() const override { return weights_.parameters; }
   double memory_bytes() const override { return weights_.memory_bytes; }
+  double TableBytes(int64_t tokens) const override;
   std::unique_ptr<TokenForward> Forward(const TokenFrame& frame, std::vector<TokenRun> runs,
                                         int64_t logit_rows) const override;
 

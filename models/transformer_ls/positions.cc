@@ -98,10 +98,14 @@ RelativeTables::Tables RelativeTables::MakeTables(int64_t places, int64_t packed
   return tables;
 }
 
-void RelativeTables::AddPack(Tables& tables) const {
+size_t RelativeTables::LayerPackBytes(int64_t packed) const {
   const int dim = config_.head_dim();
-  const size_t bytes = static_cast<size_t>(config_.heads) *
-                       kernels::RowWeightBytes(tables.packed, dim, PackType(compute_, dim));
+  return static_cast<size_t>(config_.heads) *
+         kernels::RowWeightBytes(packed, dim, PackType(compute_, dim));
+}
+
+void RelativeTables::AddPack(Tables& tables) const {
+  const size_t bytes = LayerPackBytes(tables.packed);
   const auto layers = static_cast<size_t>(config_.layers);
   const Scratch& pack = tables.packs.emplace_back(Scratch::InHugePages(layers * bytes));
   for (size_t i = 0; i < layers; ++i) tables.of_layer[i].push_back(pack.data() + i * bytes);
@@ -140,6 +144,14 @@ void RelativeTables::Cover(int64_t ids) {
     }
     covered_ += count;
   }
+}
+
+int64_t RelativeTables::SegmentBytes(int64_t ids) const {
+  if (pool_ == nullptr) return 0;
+  const int64_t packs = (std::min(ids, max_ids_) + kPackedIds - 1) / kPackedIds;
+  const int64_t rows = std::min(packs * kPackedIds, max_ids_);
+  return config_.layers * (rows * config_.width * ElementBytes(compute_) +
+                           packs * static_cast<int64_t>(LayerPackBytes(kPackedIds)));
 }
 
 PositionTable RelativeTables::TableOf(const Tables& tables, int layer, int64_t entries) const {

@@ -43,6 +43,8 @@ class RelativeTables {
 
   // Makes ids below `ids` (at most the maximum) readable; in steps of kPackedIds.
   void Cover(int64_t ids);
+  // Bytes of the segment tables once so many ids are covered; 0 on a device. Thread-safe.
+  int64_t SegmentBytes(int64_t ids) const;
 
   // The window's adds r_r_bias to the query.
   PositionTable Window(int layer) const;
@@ -61,6 +63,7 @@ class RelativeTables {
   };
 
   Tables MakeTables(int64_t places, int64_t packed) const;
+  size_t LayerPackBytes(int64_t packed) const;
   void AddPack(Tables& tables) const;
   // Entries [first, first + count), those of the last pack.
   void Fill(const DenseLayer& linear, int clamp, int64_t first, int64_t count, int layer,

@@ -97,6 +97,8 @@ class DecoderCosts {
   // whole blocks, exact.
   virtual double StateBytes(int64_t shared, int64_t longest, int sequences) const = 0;
   virtual double WorkspaceBytes(int64_t prefill_tokens, int sequences) const = 0;
+  // Tables for texts of up to so many tokens, made when the first of them is read, and kept.
+  virtual double TableBytes(int64_t /*tokens*/) const { return 0; }
   // Predicted. Of reading one more token (prefill) or sampling one (decode) at position t.
   virtual double PrefillSeconds(int64_t t) const = 0;
   virtual double DecodeSeconds(int64_t t) const = 0;

@@ -99,6 +99,7 @@ Cost GenerationCost(const DecoderCosts& costs, const EncoderStage* encoder,
   if (size.new_tokens > 0) {
     cost.workspace_bytes = std::max(cost.workspace_bytes, costs.WorkspaceBytes(0, size.sequences));
   }
+  cost.workspace_bytes += costs.TableBytes(int64_t{size.prompt} + std::max(size.new_tokens - 1, 0));
   // Rows of a pass; those that are wanted are kept until the answer is taken.
   const double row_bytes = sizeof(float) * static_cast<double>(vocab);
   if (item.scores_prompt() || item.wants_logits) {

@@ -31,6 +31,7 @@ class CountedCosts final : public RatedCosts {
     int prefill_alignment = 0;
     int64_t costliest = 0;   // The position where a decode step needs most memory.
     double attend_work = 0;  // Counted of each token, but no part of AttentionWork.
+    std::function<double(int64_t tokens)> table_bytes = {};  // Unset: there are no such tables.
   };
 
   // From weights that have sizes.
@@ -38,6 +39,9 @@ class CountedCosts final : public RatedCosts {
 
   double StateBytes(int64_t shared, int64_t longest, int sequences) const override;
   double WorkspaceBytes(int64_t prefill_tokens, int sequences) const override;
+  double TableBytes(int64_t tokens) const override {
+    return terms_.table_bytes ? terms_.table_bytes(tokens) : 0;
+  }
   double LinearWork() const override { return linear_; }  // Logits aside.
   double AttentionWork(int64_t t) const override;
   double RowWork() const override { return rows_; }

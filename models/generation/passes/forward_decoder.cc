@@ -165,6 +165,7 @@ void ForwardDecoder::CountCosts(const kernels::CacheShape& shape) {
                                model_->prefill_alignment(),
                                model_->CostliestPosition(max_tokens())};
   if (stage_) terms.attend_work = stage_->model().AttendWork(stage_->max_tokens());
+  terms.table_bytes = [this](int64_t tokens) { return model_->TableBytes(tokens); };
   const auto count = [this](std::vector<TokenRun> runs, int64_t logit_rows) {
     return model_->Forward({frame_.compute, frame_.tile_rows}, std::move(runs), logit_rows);
   };

@@ -58,7 +58,9 @@ class TokenModel {
   // `host` outlives the model's use. Throws what LibTorch and the allocator throw.
   virtual void Loaded(const ComputeContext& /*host*/, kernels::DType /*blocks*/) {}
   virtual double parameters() const = 0;
-  virtual double memory_bytes() const = 0;  // On the host.
+  virtual double memory_bytes() const = 0;  // On the host, but for TableBytes.
+  // Tables on the host for texts of up to so many tokens, made when the first of them is read.
+  virtual double TableBytes(int64_t /*tokens*/) const { return 0; }
 
   // With up to `logit_rows` rows of logits at a time. The model and what `frame` points to outlive
   // the forward.

@@ -133,15 +133,9 @@ def rows_of(kind, found, full, size):
 
 
 def why_off(kind, found):
-    """Why Estimate is off: a cause for each side that is known."""
-    if found.error < 0:
-        return "too careful: workspace and state are added up, and are not held at once" if kind.asked.generates else ""
-    config = kind.asked.config
-    if config["model_type"] != "transformer_ls" or not kind.asked.generates:
-        return ""
-    rows = 2 * config["n_layer"] * config["d_model"] * 4 // config["chunk_size"]
-    return (f"Estimate leaves out the tables of relative positions, which are kept for the longest text read, as rows "
-            f"and packed: {rows:,} bytes a token")
+    """A cause, where it is known."""
+    careful = kind.asked.generates and found.error < 0
+    return "too careful: workspace and state are added up, and are not held at once" if careful else ""
 
 
 def run(options):

@@ -95,6 +95,21 @@ TEST(LsModel, CostsAreTheClosedForm) {
   EXPECT_LE(large->state_bytes, 512 * 2 * 2 * 64 * 2 * 4 * 1.35);
 }
 
+TEST(LsModel, CostsCountTablesOfPositions) {
+  const GoldenCase golden("paper_dh32_r2_l16_w64", "transformer_ls_lm");
+  const auto model = Load(golden);
+  const auto fits = model->EstimateTokens(4000), more = model->EstimateTokens(8000);
+  ASSERT_TRUE(fits.ok() && more.ok());
+  // Ids 512 to 1023, two a segment: 2 layers of 64 numbers, as rows and packed.
+  EXPECT_EQ(more->workspace_bytes - fits->workspace_bytes, 2 * 2 * 512 * 64 * 4);
+
+  const GoldenCase forgets("blocks_B32_M32_w32_l16", "transformer_ls_lm");
+  const auto bounded = Load(forgets);
+  const auto shorter = bounded->EstimateTokens(4000), longer = bounded->EstimateTokens(8000);
+  ASSERT_TRUE(shorter.ok() && longer.ok());
+  EXPECT_EQ(shorter->workspace_bytes, longer->workspace_bytes);
+}
+
 TEST(LsModel, IsInspectedWithoutLoading) {
   const GoldenCase golden("blocks_enwik8_dict", "transformer_ls_lm");
   const Inspection inspection = InspectDirectory(golden.directory());

@@ -55,7 +55,7 @@ def run(options):
     table.notes.append(
         f"The paper does not print its shape; here it is that of its table 1: {shape}, every document of the longest "
         "length, windows of 8 and 32 landmarks (LS), 512 (Longformer), BERT's configuration (full). Retrieval encodes "
-        f"both documents of an item one by one, without the head for pairs. With a class row, the last layer of full "
+        "both documents of an item one by one, without the head for pairs. With a class row, the last layer of full "
         "attention and of Longformer computes that row alone; LS, whose class row attends to what attention made of "
         f"every token, only its feed-forward. {SETTINGS}, models in turns.")
     return table

@@ -100,7 +100,8 @@ def rows_of(way, scores):
     yield Row(f"`{way.schedule}`: bits per byte of {len(scores.windows):,} bytes, both ways",
               f"{bits(scores.windows):.4f} in windows", f"{bits(scores.carried):.4f} carried ({apart:+.4f})", None,
               Verdict.MET if near else Verdict.MISSED,
-              "" if near else f"carried, a byte sees up to {way.stretch:,} before it and not {way.context:,}")
+              "" if near or way.schedule != "paper"
+              else f"carried, a byte sees up to {way.stretch:,} before it and not {way.context:,}")
     yield Row(f"`{way.schedule}`: bits per byte of {way.total:,} bytes, carried", "", f"{bits(scores.all):.4f}")
     windows = 1 + -(-(way.total - way.context) // way.step)
     one, took = statistics.median(scores.seconds["window"]), scores.seconds["carried"]
